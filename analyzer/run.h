@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run.h - a run in memory: what every analyzer stage reads and the next ones add to.
+ *
+ *	load -> match -> step -> (align) -> phase -> overlap -> fit -> model -> simulate -> advise
+ *
+ * Each field says which stage fills it; a stage writes only its own. Times are int64 ns of the host
+ * clock of that rank (one host: one clock), LW_NS_UNKNOWN where nobody could know.
+ */
+#ifndef LAPWING_ANALYZER_RUN_H
+#define LAPWING_ANALYZER_RUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "schema/event.h"
+#include "schema/store.h"
+
+#define LW_NS_UNKNOWN INT64_MIN
+enum { LW_NONE = -1 };
+
+/* Where a figure comes from (DESIGN: results that were not measured say so). */
+enum lw_how { LW_MEASURED, LW_FITTED, LW_PREDICTED, LW_ASSUMED };
+
+/* A figure with its 95 % interval. NAN = not known; then why, a static text, says what is missing. */
+struct lw_figure {
+	double value, low, high;
+	enum lw_how how;
+	const char *why;
+};
+
+struct lw_tensor { /* load: one distinct tensor name, the same index on all ranks */
+	const char *name;
+	uint64_t bytes; /* 0 = not known */
+	int dtype;      /* enum lw_dtype */
+};
+
+struct lw_member {       /* load: one tensor carried by one batch of one rank */
+	uint32_t tensor; /* index into run->tensors */
+	uint64_t bytes;
+	int64_t ready_ns; /* when this rank had queued it; LW_NS_UNKNOWN */
+};
+
+struct lw_batch { /* one executed response of the framework on one rank */
+	/* load */
+	int op;                       /* enum lw_coll */
+	uint64_t serial;              /* within the process */
+	uint64_t bytes, fusion_bytes; /* payload; threshold in force (UINT64_MAX = not known) */
+	int64_t start_ns, end_ns;     /* the operation, copies included */
+	int64_t wire_start_ns, wire_end_ns; /* its transport collective; LW_NS_UNKNOWN */
+	int64_t agreed_ns; /* this rank learned that all ranks have it; LW_NS_UNKNOWN */
+	int64_t cycle_ns;  /* start of the coordination round that agreed it; LW_NS_UNKNOWN */
+	uint32_t first_member, n_members; /* in rank->members */
+	uint16_t flags;                   /* enum lw_coll_flag */
+	int dtype, process_set;
+	/* step */
+	int32_t step; /* index into rank->steps, LW_NONE = outside */
+	/* match */
+	int32_t group; /* index into run->groups, LW_NONE = unmatched */
+};
+
+/* match: the same operation on all its ranks */
+struct lw_group {
+	int op;
+	uint64_t bytes;
+	uint32_t n_ranks;       /* ranks on which it was found */
+	int64_t first_ready_ns; /* first rank had one of its tensors: NEGOTIATE starts */
+	int64_t last_ready_ns;  /* last rank had the last of its tensors */
+	int32_t first_rank,
+		last_rank; /* index into run->ranks of who was first / last ready; LW_NONE */
+	int64_t first_start_ns, last_start_ns, last_end_ns; /* over ranks, wire times where known */
+	int32_t *
+		batch_of_rank; /* n = run->ranks.n; index into that rank's batches, LW_NONE = missing */
+};
+
+struct lw_ready {
+	int64_t at_ns;
+	uint64_t object;
+	uint64_t bytes;
+	int32_t tensor; /* load: joined name, LW_NONE = never executed */
+};
+
+struct lw_interval {
+	int64_t start_ns, end_ns;
+};
+
+struct lw_cycle { /* load: one recorded coordination round */
+	int64_t start_ns, end_ns;
+	int op; /* enum lw_cycle_op */
+	uint64_t in_bits, out_bits;
+	uint32_t n_words, n_unchanged;
+	int64_t unchanged_ns, unchanged_span_ns;
+};
+
+struct lw_collective { /* load: transport level */
+	int64_t start_ns, end_ns;
+	int op, transport;
+	int64_t comm_key;
+	uint64_t sent_bytes, received_bytes;
+	int32_t root;
+	uint16_t flags;
+	int32_t batch; /* index into rank->batches that it served, LW_NONE */
+};
+
+struct lw_step {
+	/* step */
+	int64_t start_ns, end_ns;
+	const char *excluded;            /* static text why it does not count, NULL = it counts */
+	uint32_t first_batch, n_batches; /* contiguous in rank->batches */
+	int64_t first_ready_ns, last_ready_ns; /* of this rank; LW_NS_UNKNOWN */
+	int64_t blocked_ns; /* first wait after the last ready: nothing left to compute; LW_NS_UNKNOWN */
+	int64_t resumed_ns; /* end of the last wait: = end_ns where waits exist; LW_NS_UNKNOWN */
+	/* overlap; all >= 0, LW_NS_UNKNOWN where it cannot be known */
+	int64_t compute_ns, comm_ns, hidden_ns, exposed_ns, idle_ns;
+	int64_t negotiate_ns, wait_ns, allreduce_ns,
+		misc_ns; /* unions over the step, clipped to it */
+};
+
+struct lw_rank {
+	int32_t rank;       /* in the job */
+	int64_t process_id; /* in its store */
+	size_t store;       /* index into run->stores */
+	const char *host;
+	int framework, transport; /* enum lw_framework, enum lw_transport */
+	int64_t start_ns, end_ns;
+	bool died;                       /* ended without saying so */
+	lw_vec(struct lw_batch) batches; /* by start_ns */
+	lw_vec(struct lw_member) members;
+	lw_vec(struct lw_ready) readies;          /* by at_ns */
+	lw_vec(struct lw_interval) waits;         /* by start_ns */
+	lw_vec(struct lw_cycle) cycles;           /* by start_ns */
+	lw_vec(struct lw_collective) collectives; /* by start_ns */
+	lw_vec(struct lw_step) steps;
+	lw_vec(int64_t) step_marks; /* LW_MARK_STEP times, ascending */
+	double setting[16];     /* by enum lw_setting: the last value in force, NAN = not known */
+	int setting_source[16]; /* enum lw_setting_source */
+	bool setting_changed;   /* autotune moved one during the run */
+	uint64_t sent_bytes, received_bytes;          /* sum over its TCP sockets as hooked */
+	uint64_t tcp_acked_bytes, tcp_received_bytes; /* as the kernel says, same sockets */
+	uint64_t n_sockets;
+};
+
+struct lw_diag {
+	const char *stage, *kind; /* static */
+	uint64_t n;
+	char *text;
+};
+
+struct lw_run {
+	lw_vec(struct lw_store *) stores; /* as given on the command line */
+	lw_vec(struct lw_rank) ranks;     /* by rank */
+	lw_vec(struct lw_tensor) tensors;
+	lw_vec(struct lw_group) groups; /* by last_start_ns */
+	lw_vec(struct lw_diag) diags;
+	int32_t size;    /* ranks of the job; >= ranks.n */
+	uint64_t n_lost; /* records that were dropped */
+	uint32_t n_missing_ranks;
+	bool is_closed; /* every store was closed in order */
+	bool is_import; /* from a timeline: one rank's view */
+	int64_t first_ns, last_ns;
+};
+
+/** lw_run_diag() - add a finding; @text is copied. Same stage and kind are merged, n added. */
+int lw_run_diag(struct lw_run *run, const char *stage, const char *kind, uint64_t n,
+	const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/**
+ * lw_run_load() - read @n_paths run files (one per host or per rank) into memory.
+ * @mode: LW_STORE_WRITE when results shall be stored (falls back to read only), else LW_STORE_READ
+ * Return: LW_OK or the first error; what is merely odd becomes a diag. Free with lw_run_free().
+ */
+int lw_run_load(
+	const char *const *paths, size_t n_paths, enum lw_store_mode mode, struct lw_run **ret_run);
+void lw_run_free(struct lw_run *run);
+
+/* The stages, in order; each needs the ones before it and may be called again. */
+int lw_run_match(struct lw_run *run);   /* reconstruct/match.c */
+int lw_run_steps(struct lw_run *run);   /* reconstruct/step.c */
+int lw_run_phases(struct lw_run *run);  /* reconstruct/phase.c: the four phases of every step */
+int lw_run_overlap(struct lw_run *run); /* reconstruct/overlap.c */
+int lw_run_store_results(
+	struct lw_run *run); /* reconstruct/results.c: tables step, phase, overlap, diag */
+
+#endif /* LAPWING_ANALYZER_RUN_H */

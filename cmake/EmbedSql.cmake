@@ -1,0 +1,15 @@
+# lapwing_embed_sql(<output header> <files in order>): the migrations as one array of C strings.
+# Run at configure time; a changed .sql file re-runs configure.
+function(lapwing_embed_sql header)
+  set(body "/* Generated from schema/sql; do not edit. */\nstatic const char *const lw_migrations[] = {\n")
+  foreach(file ${ARGN})
+    file(READ ${file} text)
+    string(REPLACE "\\" "\\\\" text "${text}")
+    string(REPLACE "\"" "\\\"" text "${text}")
+    string(REPLACE "\n" "\\n\"\n\"" text "${text}")
+    string(APPEND body "\"${text}\",\n")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  endforeach()
+  string(APPEND body "};\n")
+  file(CONFIGURE OUTPUT ${header} CONTENT "${body}" @ONLY)
+endfunction()

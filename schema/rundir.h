@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rundir.h - where the rings of one job on one host lie, and who may collect them.
+ *
+ * RING_DIR (0700) holds
+ *	<pid>.<tid>.<serial>.ring   rings; written as .tmp first, then renamed, so a reader sees whole ones
+ *	lock                        flock()ed exclusively by the one collector while it lives
+ *	out                         text: absolute path of the run file being written
+ *	stop                        appears when nobody will add rings any more (`record`: the command ended)
+ * The collector removes the directory once everything is in the run file. One left behind belongs to
+ * a collector that died: `lapwing salvage RING_DIR` finishes it.
+ */
+#ifndef LAPWING_SCHEMA_RUNDIR_H
+#define LAPWING_SCHEMA_RUNDIR_H
+
+#define LW_RUNDIR_LOCK     "lock"
+#define LW_RUNDIR_OUT      "out"
+#define LW_RUNDIR_STOP     "stop"
+#define LW_RUNDIR_RING_EXT ".ring"
+#define LW_RUNDIR_PREFIX   "lapwing-" /* under /dev/shm, else $TMPDIR, else /tmp */
+
+/* The environment that reaches a traced process. Each mirrors an option of `lapwing record`. */
+#define LW_ENV_DIR          "LAPWING_DIR" /* ring directory made by `record`; same host only */
+#define LW_ENV_OUT          "LAPWING_OUT" /* run file pattern, for jobs started without `record` */
+#define LW_ENV_DISABLE      "LAPWING_DISABLE"      /* 1: record nothing */
+#define LW_ENV_HOOKS        "LAPWING_HOOKS"        /* e.g. "mpi,horovod,-socket"; default all */
+#define LW_ENV_RING_RECORDS "LAPWING_RING_RECORDS" /* records a ring, power of two; default 65536 */
+
+enum { LW_RING_RECORDS_DEFAULT = 65536 };
+
+#endif /* LAPWING_SCHEMA_RUNDIR_H */

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schema/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "schema/migrations.h" /* generated: lw_migrations[] */
+
+enum { N_MIGRATIONS = sizeof(lw_migrations) / sizeof(lw_migrations[0]) };
+
+/* Built when a run is closed: an index costs a loading collector more than the row itself. */
+static const char indexes_sql[] =
+	"CREATE INDEX IF NOT EXISTS i_ready_object ON ready(object, at_ns);"
+	"CREATE INDEX IF NOT EXISTS i_batch_tensor ON batch_tensor(batch, thread_id);"
+	"CREATE INDEX IF NOT EXISTS i_batch ON batch(start_ns);"
+	"CREATE INDEX IF NOT EXISTS i_collective ON collective(thread_id, start_ns);";
+
+int lw_store_schema_version(void)
+{
+	return N_MIGRATIONS;
+}
+
+int lw_store_fail(struct lw_store *store, const char *what)
+{
+	int code = sqlite3_errcode(store->db) & 0xff;
+	enum lw_status status = code == SQLITE_NOMEM                              ? LW_ERR_NOMEM
+				: code == SQLITE_NOTADB || code == SQLITE_CORRUPT ? LW_ERR_FORMAT
+										  : LW_ERR_IO;
+	const char *text = sqlite3_errmsg(store->db);
+
+	if (code == SQLITE_NOTADB)
+		text = "not a lapwing run (not an SQLite file)";
+	else if (code == SQLITE_CORRUPT)
+		text = "damaged: the file is cut short or overwritten";
+	else if (code == SQLITE_FULL)
+		text = "the disk is full";
+	return lw_fail(status, "%s: %s", what, text);
+}
+
+int lw_store_exec(struct lw_store *store, const char *sql)
+{
+	if (sqlite3_exec(store->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		return lw_store_fail(store, store->path);
+	return LW_OK;
+}
+
+int lw_store_prepare(struct lw_store *store, const char *sql, sqlite3_stmt **ret_statement)
+{
+	if (sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret_statement,
+		    NULL) != SQLITE_OK)
+		return lw_store_fail(store, store->path);
+	return LW_OK;
+}
+
+int lw_store_step(struct lw_store *store, sqlite3_stmt *statement)
+{
+	int code = sqlite3_step(statement), status = 0;
+
+	if (code == SQLITE_ROW)
+		return 1;
+	if (code != SQLITE_DONE)
+		status = lw_store_fail(store, store->path);
+	sqlite3_reset(statement);
+	return status;
+}
+
+int lw_store_int(struct lw_store *store, const char *sql, int64_t *ret_value)
+{
+	sqlite3_stmt *statement;
+	int status = lw_store_prepare(store, sql, &statement);
+
+	if (status < 0)
+		return status;
+	status = lw_store_step(store, statement);
+	if (status == 1)
+		*ret_value = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	if (status == 0)
+		return lw_fail(LW_ERR_FORMAT, "%s: no row for: %s", store->path, sql);
+	return status < 0 ? status : LW_OK;
+}
+
+const char *lw_store_column_text(sqlite3_stmt *statement, int i)
+{
+	const char *text = (const char *)sqlite3_column_text(statement, i);
+
+	return text ? text : "";
+}
+
+int64_t lw_store_string(struct lw_store *store, const char *text)
+{
+	int64_t id = 0;
+	int status;
+
+	if (!store->string_insert) {
+		status = lw_store_prepare(store, "INSERT OR IGNORE INTO string(text) VALUES(?1)",
+			&store->string_insert);
+		if (status == LW_OK)
+			status = lw_store_prepare(store, "SELECT id FROM string WHERE text = ?1",
+				&store->string_select);
+		if (status < 0)
+			return status;
+	}
+	sqlite3_bind_text(store->string_select, 1, text, -1, SQLITE_STATIC);
+	status = lw_store_step(store, store->string_select);
+	if (status == 1)
+		id = sqlite3_column_int64(store->string_select, 0);
+	sqlite3_reset(store->string_select);
+	if (status != 0)
+		return status < 0 ? status : id;
+	sqlite3_bind_text(store->string_insert, 1, text, -1, SQLITE_STATIC);
+	status = lw_store_step(store, store->string_insert);
+	return status < 0 ? status : sqlite3_last_insert_rowid(store->db);
+}
+
+int lw_store_build_indexes(struct lw_store *store)
+{
+	return lw_store_exec(store, indexes_sql);
+}
+
+/* Migrations from @version on, each in its own transaction together with its version number. */
+static int migrate(struct lw_store *store, int64_t version)
+{
+	for (; version < N_MIGRATIONS; version++) {
+		char done[64];
+		int status = lw_store_exec(store, "BEGIN IMMEDIATE");
+
+		snprintf(done, sizeof(done), "PRAGMA user_version = %d; COMMIT", (int)version + 1);
+		if (status == LW_OK)
+			status = lw_store_exec(store, lw_migrations[version]);
+		if (status == LW_OK)
+			status = lw_store_exec(store, done);
+		if (status < 0) {
+			sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+			return lw_cause(status, "schema migration %d", (int)version + 1);
+		}
+	}
+	return LW_OK;
+}
+
+/* A file that was opened: is it ours, and do we know its schema? @ret_version: 0 = empty database. */
+static int check_identity(struct lw_store *store, int64_t *ret_version)
+{
+	int64_t application_id = 0, n_tables = 0;
+	int status = lw_store_int(store, "PRAGMA application_id", &application_id);
+
+	if (status == LW_OK)
+		status = lw_store_int(store, "PRAGMA user_version", ret_version);
+	if (status == LW_OK)
+		status = lw_store_int(store, "SELECT count(*) FROM sqlite_schema", &n_tables);
+	if (status < 0)
+		return status;
+	if (application_id != LW_STORE_APPLICATION_ID)
+		return lw_fail(LW_ERR_FORMAT, "%s: not a lapwing run (%s)", store->path,
+			n_tables ? "an SQLite file of another program" : "an empty database");
+	if (*ret_version > N_MIGRATIONS)
+		return lw_fail(LW_ERR_UNSUPPORTED,
+			"%s: made by a newer lapwing (schema %d, this program knows %d): update lapwing",
+			store->path, (int)*ret_version, N_MIGRATIONS);
+	return LW_OK;
+}
+
+static int open_db(struct lw_store *store, const char *path, int flags)
+{
+	if (sqlite3_open_v2(path, &store->db, flags, NULL) != SQLITE_OK)
+		return lw_store_fail(store, path);
+	sqlite3_extended_result_codes(store->db, 1);
+	sqlite3_busy_timeout(store->db, 5000);
+	/* A run may come from a stranger: no SQL hidden in its schema may call anything with effects. */
+	sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	return LW_OK;
+}
+
+static int create(struct lw_store *store, const char *path)
+{
+	struct stat st;
+	int status;
+
+	if (stat(path, &st) == 0 && st.st_size > 0) {
+		struct lw_store old = {.path = store->path};
+		int64_t version = 0;
+
+		/* Only a file of our own may be replaced: a mistyped -o must not cost a thesis. */
+		status = open_db(&old, path, SQLITE_OPEN_READONLY);
+		if (status == LW_OK)
+			status = check_identity(&old, &version);
+		sqlite3_close(old.db);
+		if (status < 0 && status != LW_ERR_UNSUPPORTED)
+			return lw_fail(LW_ERR_FORMAT,
+				"%s: exists and is not a lapwing run: not replaced", path);
+		if (unlink(path) < 0)
+			return lw_fail(LW_ERR_IO, "%s: %s", path, strerror(errno));
+		for (int i = 0; i < 2; i++) {
+			char side[4096];
+
+			snprintf(side, sizeof(side), "%s%s", path, i ? "-shm" : "-wal");
+			unlink(side);
+		}
+	}
+	status = open_db(store, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+	if (status < 0)
+		return status;
+	status = lw_store_exec(store, "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; "
+				      "PRAGMA synchronous = NORMAL;");
+	if (status == LW_OK)
+		status = migrate(store, 0);
+	if (status == LW_OK) {
+		char sql[64];
+
+		snprintf(sql, sizeof(sql), "PRAGMA application_id = %d", LW_STORE_APPLICATION_ID);
+		status = lw_store_exec(store, sql);
+	}
+	return status;
+}
+
+static int open_existing(struct lw_store *store, const char *path, enum lw_store_mode mode)
+{
+	int64_t version = 0;
+	int status;
+
+	if (access(path, F_OK) < 0)
+		return lw_fail(LW_ERR_IO, "%s: %s", path, strerror(errno));
+	if (access(path, R_OK) < 0)
+		return lw_fail(LW_ERR_IO, "%s: %s", path, strerror(errno));
+	store->is_read_only = mode == LW_STORE_READ || access(path, W_OK) < 0;
+	status = open_db(
+		store, path, store->is_read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
+	if (status == LW_OK)
+		status = check_identity(store, &version);
+	if (status < 0) {
+		/* WAL needs to write beside the file; on read-only media read the file as it stands. */
+		char uri[4200];
+
+		if (status == LW_ERR_UNSUPPORTED || !store->is_read_only || status == LW_ERR_FORMAT)
+			return status;
+		sqlite3_close(store->db);
+		store->db = NULL;
+		snprintf(uri, sizeof(uri), "file:%s?immutable=1", path);
+		status = open_db(store, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
+		if (status == LW_OK)
+			status = check_identity(store, &version);
+		if (status < 0)
+			return status;
+	}
+	if (version < N_MIGRATIONS) {
+		if (store->is_read_only)
+			return lw_fail(LW_ERR_UNSUPPORTED,
+				"%s: schema %d is older than %d and the file cannot be written to migrate it",
+				path, (int)version, N_MIGRATIONS);
+		return migrate(store, version);
+	}
+	return LW_OK;
+}
+
+int lw_store_open(const char *path, enum lw_store_mode mode, struct lw_store **ret_store)
+{
+	struct lw_store *store = calloc(1, sizeof(*store));
+	int status;
+
+	if (!store || !(store->path = strdup(path))) {
+		free(store);
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	}
+	status = mode == LW_STORE_CREATE ? create(store, path) : open_existing(store, path, mode);
+	if (status < 0) {
+		lw_store_close(store);
+		return status;
+	}
+	*ret_store = store;
+	return LW_OK;
+}
+
+void lw_store_close(struct lw_store *store)
+{
+	if (!store)
+		return;
+	sqlite3_finalize(store->string_insert);
+	sqlite3_finalize(store->string_select);
+	sqlite3_close(store->db);
+	free(store->path);
+	free(store);
+}
