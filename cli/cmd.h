@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd.h - what every verb of the lapwing program shares.
+ *
+ * A verb is one file cli/cmd_<verb>.c and one row in main.c's table. It reads its options with argp,
+ * prints results on stdout and one line per error on stderr, and returns an enum lw_exit.
+ */
+#ifndef LAPWING_CLI_CMD_H
+#define LAPWING_CLI_CMD_H
+
+#include <argp.h>
+
+#include "base/err.h"
+
+struct lw_command {
+	const char *name;
+	const char *summary;               /* one line of `lapwing --help` */
+	int (*run)(int argc, char **argv); /* argv[0] is the verb; returns the exit code */
+};
+
+/** lw_cli_fail() - print "lapwing: <lw_error_text()>" on stderr. Return: the exit code of @status. */
+int lw_cli_fail(int status);
+
+/** lw_cli_say() - print "lapwing: <text>" and a newline on stderr. */
+void lw_cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/**
+ * lw_cli_parse() - argp_parse() for a verb: messages say "lapwing VERB", a mistake exits with
+ * LW_EXIT_USAGE, options stop at the first argument only when @flags holds ARGP_IN_ORDER.
+ */
+void lw_cli_parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *input);
+
+int lw_cmd_info(int argc, char **argv);
+
+#endif /* LAPWING_CLI_CMD_H */
