@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record.c - from a filled-in event to this thread's ring.
+ *
+ * The first record of a thread makes its ring (the only slow path); after that a record is a guard,
+ * a copy of 64 bytes and a store.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "schema/rundir.h"
+#include "tracer/internal.h"
+#include "tracer/tracer.h"
+
+enum { MAX_RINGS = 4096, N_SENT_STRINGS = 4096 };
+
+_Thread_local struct lw_tls lw_tls;
+
+static _Atomic(struct lw_ring_header *) rings[MAX_RINGS]; /* of this process, for the orderly end */
+static _Atomic uint32_t n_rings;
+static _Atomic uint64_t losses[16]; /* by enum lw_loss_reason, not yet recorded */
+static pthread_key_t thread_end_key;
+static pthread_once_t thread_end_once = PTHREAD_ONCE_INIT;
+
+static void close_thread(void *ring)
+{
+	struct lw_ring_header *own = ring;
+
+	if (!lw_is_live() || lw_tls.epoch != lw_epoch || lw_tls.ring != own)
+		return;
+	lw_losses_flush();
+	/* From here on this thread records no more: a late destructor's call is counted, not stored. */
+	lw_tls.busy = UINT16_MAX / 2;
+	atomic_store_explicit(&own->closed, 1, memory_order_release);
+}
+
+static void make_thread_end_key(void)
+{
+	if (pthread_key_create(&thread_end_key, close_thread) != 0)
+		thread_end_key = (pthread_key_t)-1;
+}
+
+static uint32_t ring_records_wanted(void)
+{
+	const char *text = getenv(LW_ENV_RING_RECORDS);
+	unsigned long wanted = text ? strtoul(text, NULL, 10) : LW_RING_RECORDS_DEFAULT;
+	uint32_t n = LW_RING_MIN_RECORDS;
+
+	while (n < wanted && n < LW_RING_MAX_RECORDS)
+		n *= 2;
+	return n;
+}
+
+/* Field 22 of /proc/self/stat, after the command in parentheses, which may hold anything. */
+static int64_t process_start_ticks(void)
+{
+	char text[1024], *at;
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : syscall(SYS_read, fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoll(at + 1, NULL, 10) : 0;
+}
+
+struct lw_ring_header *lw_ring_create(void)
+{
+	const char *dir = lw_ring_dir();
+	uint32_t n_records = ring_records_wanted(), tid = (uint32_t)syscall(SYS_gettid);
+	uint32_t slot = atomic_fetch_add(&n_rings, 1);
+	struct lw_ring_header *ring = MAP_FAILED;
+	char draft[512], name[512];
+	int fd = -1;
+
+	if (!dir || slot >= MAX_RINGS)
+		return NULL;
+	snprintf(draft, sizeof(draft), "%s/%d.%u.%u.tmp", dir, (int)lw_own_pid, tid, slot);
+	fd = (int)syscall(
+		SYS_openat, AT_FDCWD, draft, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return NULL;
+	/* Reserve the pages now: a full /dev/shm must be an error here, not a SIGBUS in training. */
+	for (;; n_records /= 2) {
+		if (syscall(SYS_fallocate, fd, 0, 0, lw_ring_file_bytes(n_records)) == 0)
+			break;
+		if (n_records <= LW_RING_MIN_RECORDS)
+			goto fail;
+	}
+	ring = mmap(NULL, lw_ring_file_bytes(n_records), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (ring == MAP_FAILED)
+		goto fail;
+	ring->process_start_ticks = process_start_ticks();
+	ring->created_ns = lw_now_ns();
+	lw_ring_init(ring, n_records, (uint32_t)lw_own_pid, tid, slot);
+	for (uint32_t serial = slot;; serial++) { /* an exec ago this pid may have had the name */
+		ring->serial = serial;
+		snprintf(name, sizeof(name), "%s/%d.%u.%u" LW_RUNDIR_RING_EXT, dir, (int)lw_own_pid,
+			tid, serial);
+		if (syscall(SYS_renameat2, AT_FDCWD, draft, AT_FDCWD, name, 1 /* NOREPLACE */) == 0)
+			break;
+		if (errno != EEXIST)
+			goto fail;
+	}
+	syscall(SYS_close, fd);
+	atomic_store(&rings[slot], ring);
+	return ring;
+fail:
+	if (ring != MAP_FAILED)
+		munmap(ring, lw_ring_file_bytes(n_records));
+	syscall(SYS_unlinkat, AT_FDCWD, draft, 0);
+	syscall(SYS_close, fd);
+	return NULL;
+}
+
+/* The first record of a thread. Return: this thread has a ring now. */
+static bool open_ring(void)
+{
+	int saved_errno = errno;
+
+	lw_tls.busy++;
+	pthread_once(&thread_end_once, make_thread_end_key);
+	lw_tls.epoch = lw_epoch;
+	lw_tls.ring = lw_ring_create();
+	if (lw_tls.ring) {
+		lw_tls.sent_strings = mmap(NULL, N_SENT_STRINGS * sizeof(uint64_t),
+			PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (lw_tls.sent_strings == MAP_FAILED)
+			lw_tls.sent_strings = NULL; /* then every use defines its text again */
+		if (thread_end_key != (pthread_key_t)-1)
+			pthread_setspecific(thread_end_key, lw_tls.ring);
+	}
+	lw_tls.busy--;
+	errno = saved_errno;
+	return lw_tls.ring != NULL;
+}
+
+void lw_record(const struct lw_event *event)
+{
+	if (!lw_is_live())
+		return;
+	if (LW_UNLIKELY(lw_tls.busy)) {
+		atomic_fetch_add_explicit(&losses[LW_LOSS_REENTRY], 1, memory_order_relaxed);
+		return;
+	}
+	if (LW_UNLIKELY(lw_tls.epoch != lw_epoch) && !open_ring()) {
+		atomic_fetch_add_explicit(&losses[LW_LOSS_NO_RING], 1, memory_order_relaxed);
+		return;
+	}
+	if (LW_UNLIKELY(!lw_tls.ring)) {
+		atomic_fetch_add_explicit(&losses[LW_LOSS_NO_RING], 1, memory_order_relaxed);
+		return;
+	}
+	lw_tls.busy = 1;
+	/* The guard must be seen by a signal handler on this thread before and after the push. */
+	atomic_signal_fence(memory_order_seq_cst);
+	lw_ring_push(lw_tls.ring, event);
+	atomic_signal_fence(memory_order_seq_cst);
+	lw_tls.busy = 0;
+}
+
+uint64_t lw_string(const char *text, size_t n)
+{
+	struct lw_event event = {.kind = LW_EV_STRING};
+	uint64_t id;
+
+	if (!text)
+		return 0;
+	if (n > LW_STRING_MAX_BYTES)
+		n = LW_STRING_MAX_BYTES;
+	id = lw_string_id(text, n);
+	if (!lw_is_live())
+		return id;
+	if (lw_tls.epoch == lw_epoch && lw_tls.sent_strings) {
+		if (lw_tls.sent_strings[id % N_SENT_STRINGS] == id)
+			return id;
+		lw_tls.sent_strings[id % N_SENT_STRINGS] = id;
+	}
+	event.t0_ns = event.t1_ns = lw_now_ns();
+	event.string.id = id;
+	event.string.n_bytes = (uint16_t)n;
+	for (size_t at = 0; at < n || at == 0; at += LW_STRING_PART_BYTES) {
+		size_t part = n - at < LW_STRING_PART_BYTES ? n - at : LW_STRING_PART_BYTES;
+
+		memset(event.string.text, 0, sizeof(event.string.text));
+		memcpy(event.string.text, text + at, part);
+		lw_record(&event);
+		event.op++;
+	}
+	return id;
+}
+
+uint64_t lw_string_z(const char *text)
+{
+	return text ? lw_string(text, strlen(text)) : 0;
+}
+
+void lw_loss(enum lw_loss_reason reason, uint64_t n, const char *where)
+{
+	struct lw_event event = {.kind = LW_EV_LOSS, .op = (uint16_t)reason};
+
+	if (!lw_is_live() || lw_tls.busy) {
+		atomic_fetch_add_explicit(&losses[reason], n, memory_order_relaxed);
+		return;
+	}
+	event.loss.count = n;
+	event.loss.where = lw_string_z(where);
+	event.t0_ns = event.t1_ns = lw_now_ns();
+	lw_record(&event);
+}
+
+void lw_losses_flush(void)
+{
+	for (uint16_t reason = 0; reason < sizeof(losses) / sizeof(losses[0]); reason++) {
+		uint64_t n = atomic_exchange_explicit(&losses[reason], 0, memory_order_relaxed);
+
+		if (n)
+			lw_loss((enum lw_loss_reason)reason, n, NULL);
+	}
+}
+
+void lw_rings_close(void)
+{
+	uint32_t n = atomic_load(&n_rings);
+
+	for (uint32_t i = 0; i < n && i < MAX_RINGS; i++) {
+		struct lw_ring_header *ring = atomic_load(&rings[i]);
+
+		if (ring)
+			atomic_store_explicit(&ring->closed, 1, memory_order_release);
+	}
+}
+
+void lw_rings_forget(void)
+{
+	uint32_t n = atomic_load(&n_rings);
+
+	for (uint32_t i = 0; i < n && i < MAX_RINGS; i++)
+		atomic_store(&rings[i], NULL);
+	atomic_store(&n_rings, 0);
+	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
+		atomic_store(&losses[i], 0);
+}

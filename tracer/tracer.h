@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tracer.h - what a hook may call. Everything here runs inside somebody else's training job.
+ *
+ * Rules of every hook: call the real function exactly once with unchanged arguments; never change its
+ * result or errno; never block, lock, print or allocate after the thread's first record. A hook whose
+ * fast path is not taken costs one load and a branch (lw_is_live()).
+ */
+#ifndef LAPWING_TRACER_TRACER_H
+#define LAPWING_TRACER_TRACER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "schema/event.h"
+#include "schema/ring.h"
+
+#define LW_EXPORT      __attribute__((visibility("default")))
+#define LW_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* ---- is this process traced? ---------------------------------------------------------------- */
+
+/*
+ * Points at a zero until the process is activated, then at a page that the kernel wipes in a forked
+ * child: so a child is inert again without being told, even after a raw clone().
+ */
+extern const volatile uint32_t *lw_live;
+
+static inline bool lw_is_live(void)
+{
+	return *lw_live != 0;
+}
+
+/**
+ * lw_activate() - a call of interest happened: from now on this process records.
+ * Makes the first ring, says who this process is, and (job started with the variables alone) sees to
+ * it that a collector runs. Cheap when already active; does nothing when no output was configured.
+ * @framework, @transport: what was seen (0 = says nothing new); kept for the PROCESS record
+ * Return: lw_is_live().
+ */
+bool lw_activate(enum lw_framework framework, enum lw_transport transport);
+
+/** lw_place_confirmed() - the framework itself says which rank this is; -1 = leaves it as known. */
+void lw_place_confirmed(int32_t rank, int32_t size);
+
+/** lw_rank_known() - the rank as known now, -1 = not known. */
+int32_t lw_rank_known(void);
+
+/** lw_hook_wanted() - does LAPWING_HOOKS allow the hook @name ("mpi", "horovod", "gloo", "socket", "wait", "mark")? */
+bool lw_hook_wanted(const char *name);
+
+/* ---- recording ------------------------------------------------------------------------------- */
+
+struct lw_tls {
+	struct lw_ring_header *ring; /* NULL until the first record of this thread */
+	uint32_t epoch;              /* of the process that ring belongs to; see core.c */
+	uint16_t busy;               /* > 0: inside the tracer; records are refused and counted */
+	uint16_t mpi_depth;          /* > 0: inside an MPI call (Fortran -> C, MPI inside MPI) */
+	uint64_t *sent_strings;      /* direct-mapped cache of ids this ring has already defined */
+};
+extern _Thread_local struct lw_tls lw_tls __attribute__((tls_model("initial-exec")));
+
+static inline int64_t lw_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/** lw_record() - append *@event to this thread's ring; counts what cannot be recorded. errno is kept. */
+void lw_record(const struct lw_event *event);
+
+/**
+ * lw_string() - id of @n bytes at @text (not terminated; cut to LW_STRING_MAX_BYTES); defines it in
+ * this thread's ring before its first use. Return: id, 0 for NULL.
+ */
+uint64_t lw_string(const char *text, size_t n);
+uint64_t lw_string_z(const char *text); /* of a terminated text */
+
+/** lw_loss() - count something that this tracer knows it did not record. @where: static text or NULL. */
+void lw_loss(enum lw_loss_reason reason, uint64_t n, const char *where);
+
+/** lw_hook_report() - record that a hook is in place, absent or refused, and why. */
+void lw_hook_report(
+	const char *name, enum lw_hook_status status, uint32_t n_slots, const char *detail);
+
+/** lw_setting() - record a framework setting in force from now on. */
+void lw_setting(enum lw_setting setting, double value, enum lw_setting_source source);
+
+/** lw_thread_role() - say what this thread is (training, background). */
+void lw_thread_role(enum lw_thread_role role);
+
+/* ---- the real functions ------------------------------------------------------------------------ */
+
+/**
+ * lw_real() - the next definition of @name after this library: RTLD_NEXT, else any loaded object
+ * that defines it (libraries that came by dlopen(RTLD_LOCAL) are not in RTLD_NEXT's scope).
+ * Return: NULL when nobody defines it. Not for hot paths: cache the result (LW_REAL).
+ */
+void *lw_real(const char *name);
+
+/* Cached pointer to the real @name, of the type of the wrapper itself. Never NULL for libc names. */
+#define LW_REAL(name)                                                                              \
+	({                                                                                         \
+		static _Atomic(void *) cached_;                                                    \
+		void *real_ = atomic_load_explicit(&cached_, memory_order_relaxed);                \
+		if (LW_UNLIKELY(!real_)) {                                                         \
+			real_ = lw_real(#name);                                                    \
+			atomic_store_explicit(&cached_, real_, memory_order_relaxed);              \
+		}                                                                                  \
+		(__typeof__(&name))real_;                                                          \
+	})
+
+/** lw_patch_slot() - overwrite one pointer in a read-only table (mprotect, store, mprotect back). */
+bool lw_patch_slot(void **slot, void *replacement);
+
+/* ---- called by core.c at the edges of life; each hook file implements what it needs -------------- */
+
+void lw_sockets_flush(enum lw_sample_why why); /* hook_socket.c: totals of every connection */
+void lw_horovod_flush(void);                   /* hook_horovod.c: coalesced cycles, if any */
+
+#endif /* LAPWING_TRACER_TRACER_H */
