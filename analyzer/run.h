@@ -55,6 +55,8 @@ struct lw_batch { /* one executed response of the framework on one rank */
 	uint32_t first_member, n_members; /* in rank->members */
 	uint16_t flags;                   /* enum lw_coll_flag */
 	int dtype, process_set;
+	int64_t thread_id; /* in its store: operations of one thread never overlap */
+	int64_t comm_key;  /* plain collectives only (a run without a framework), else 0 */
 	/* step */
 	int32_t step; /* index into rank->steps, LW_NONE = outside */
 	/* match */
@@ -71,6 +73,7 @@ struct lw_group {
 	int32_t first_rank,
 		last_rank; /* index into run->ranks of who was first / last ready; LW_NONE */
 	int64_t first_start_ns, last_start_ns, last_end_ns; /* over ranks, wire times where known */
+	int64_t round_ns; /* last rank entered the round that agreed it; LW_NS_UNKNOWN */
 	int32_t *
 		batch_of_rank; /* n = run->ranks.n; index into that rank's batches, LW_NONE = missing */
 };
@@ -86,12 +89,18 @@ struct lw_interval {
 	int64_t start_ns, end_ns;
 };
 
+struct lw_traffic { /* load: TCP payload so far, sum over the sockets of a rank */
+	int64_t at_ns;
+	uint64_t sent_bytes, received_bytes;
+};
+
 struct lw_cycle { /* load: one recorded coordination round */
 	int64_t start_ns, end_ns;
 	int op; /* enum lw_cycle_op */
 	uint64_t in_bits, out_bits;
 	uint32_t n_words, n_unchanged;
 	int64_t unchanged_ns, unchanged_span_ns;
+	int64_t thread_id;
 };
 
 struct lw_collective { /* load: transport level */
@@ -102,6 +111,7 @@ struct lw_collective { /* load: transport level */
 	int32_t root;
 	uint16_t flags;
 	int32_t batch; /* index into rank->batches that it served, LW_NONE */
+	int64_t thread_id;
 };
 
 struct lw_step {
@@ -116,6 +126,13 @@ struct lw_step {
 	int64_t compute_ns, comm_ns, hidden_ns, exposed_ns, idle_ns;
 	int64_t negotiate_ns, wait_ns, allreduce_ns,
 		misc_ns; /* unions over the step, clipped to it */
+	/* phases: what the two above consist of; LW_NS_UNKNOWN where it cannot be known */
+	int64_t late_ns; /* of negotiate_ns: a tensor was queued here, not yet on all ranks */
+	int64_t tick_ns; /* of wait_ns: queued everywhere, no operation running: waiting for the cycle */
+	int64_t entry_ns; /* of allreduce_ns: in the collective before the last rank had entered it */
+	/* overlap: exposed_ns by what went on, the first that applies; they add up to exposed_ns */
+	int64_t exposed_allreduce_ns, exposed_misc_ns, exposed_wait_ns, exposed_negotiate_ns;
+	bool is_blocked_assumed; /* no waits recorded: from the last ready on nothing was left to do */
 };
 
 struct lw_rank {
@@ -140,6 +157,8 @@ struct lw_rank {
 	uint64_t sent_bytes, received_bytes;          /* sum over its TCP sockets as hooked */
 	uint64_t tcp_acked_bytes, tcp_received_bytes; /* as the kernel says, same sockets */
 	uint64_t n_sockets;
+	lw_vec(struct lw_traffic) traffic; /* by at_ns, cumulative */
+	int64_t clock; /* ranks with the same value share a clock: their times compare directly */
 };
 
 struct lw_diag {
@@ -147,6 +166,8 @@ struct lw_diag {
 	uint64_t n;
 	char *text;
 };
+
+struct lw_name;
 
 struct lw_run {
 	lw_vec(struct lw_store *) stores; /* as given on the command line */
@@ -160,6 +181,9 @@ struct lw_run {
 	bool is_closed; /* every store was closed in order */
 	bool is_import; /* from a timeline: one rank's view */
 	int64_t first_ns, last_ns;
+	bool is_plain;         /* no framework: each collective stands for a batch of its own */
+	int32_t *batch_slots;  /* match: owner of every group's batch_of_rank */
+	struct lw_name *names; /* load: tensor names -> index */
 };
 
 /** lw_run_diag() - add a finding; @text is copied. Same stage and kind are merged, n added. */
@@ -179,7 +203,7 @@ void lw_run_free(struct lw_run *run);
 int lw_run_match(struct lw_run *run);   /* reconstruct/match.c */
 int lw_run_steps(struct lw_run *run);   /* reconstruct/step.c */
 int lw_run_phases(struct lw_run *run);  /* reconstruct/phase.c: the four phases of every step */
-int lw_run_overlap(struct lw_run *run); /* reconstruct/overlap.c */
+int lw_run_overlap(struct lw_run *run); /* reconstruct/overlap.c: compute, hidden, exposed, idle */
 int lw_run_store_results(
 	struct lw_run *run); /* reconstruct/results.c: tables step, phase, overlap, diag */
 

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "analyzer/emit/json.h"
 #include "base/units.h"
 #include "cli/cmd.h"
-#include "cli/json.h"
 #include "schema/event.h"
 #include "schema/store.h"
 

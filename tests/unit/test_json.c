@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "analyzer/emit/json.h"
 #include "base/err.h"
-#include "cli/json.h"
 
 static char *text;
 static size_t n_bytes;

@@ -5,8 +5,8 @@
  * Errors (no memory, keys where none belongs) are kept and returned by lw_json_close(), so callers
  * write straight through. The same calls give the same bytes.
  */
-#ifndef LAPWING_CLI_JSON_H
-#define LAPWING_CLI_JSON_H
+#ifndef LAPWING_ANALYZER_EMIT_JSON_H
+#define LAPWING_ANALYZER_EMIT_JSON_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,4 +35,4 @@ void lw_json_double(struct lw_json *json, const char *key, double value);
 /** lw_json_string() - @text may be NULL (null); bytes that are not UTF-8 become U+FFFD. */
 void lw_json_string(struct lw_json *json, const char *key, const char *text);
 
-#endif /* LAPWING_CLI_JSON_H */
+#endif /* LAPWING_ANALYZER_EMIT_JSON_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/json.h"
+#include "analyzer/emit/json.h"
 
 #include <math.h>
 #include <stdlib.h>
