@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The twin of Horovod's loop: cases computed by hand, and properties over random jobs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyzer/simulate/hvd_cycle.h"
+
+enum { MAX_RANKS = 4, MAX_TENSORS = 40, MAX_STEPS = 6, MAX_BATCHES = 512 };
+enum { MS = 1000000, US = 1000 };
+
+struct line { /* wire: fixed + per byte, both ns */
+	double fixed_ns, ns_per_byte;
+};
+
+static double line_ns(const void *context, uint64_t bytes, int64_t idle_ns)
+{
+	const struct line *line = context;
+
+	(void)idle_ns;
+	return line->fixed_ns + line->ns_per_byte * (double)bytes;
+}
+
+struct seen {
+	uint32_t n;
+	struct {
+		uint64_t bytes;
+		uint32_t n_members, members[MAX_TENSORS];
+		int64_t agreed_ns, start_ns[MAX_RANKS], wire_end_ns;
+	} batch[MAX_BATCHES];
+	int64_t resumed_ns[MAX_STEPS][MAX_RANKS];
+	uint32_t n_ranks;
+};
+
+static void see_batch(void *context, const struct lw_hvd_batch *batch)
+{
+	struct seen *seen = context;
+
+	assert_true(seen->n < MAX_BATCHES);
+	seen->batch[seen->n].bytes = batch->bytes;
+	seen->batch[seen->n].n_members = batch->n_members;
+	memcpy(seen->batch[seen->n].members, batch->members,
+		batch->n_members * sizeof(*batch->members));
+	seen->batch[seen->n].agreed_ns = batch->agreed_ns;
+	memcpy(seen->batch[seen->n].start_ns, batch->start_ns,
+		seen->n_ranks * sizeof(*batch->start_ns));
+	seen->batch[seen->n].wire_end_ns = batch->wire_end_ns;
+	seen->n++;
+}
+
+static void see_step(void *context, uint32_t step, const int64_t *start_ns,
+	const int64_t *blocked_ns, const int64_t *resumed_ns, const int64_t *end_ns)
+{
+	struct seen *seen = context;
+
+	(void)start_ns;
+	(void)blocked_ns;
+	(void)end_ns;
+	memcpy(seen->resumed_ns[step], resumed_ns, seen->n_ranks * sizeof(*resumed_ns));
+}
+
+/* A job in fixed arrays; ready and blocked are filled by each test. */
+struct job {
+	struct lw_hvd_tensor tensors[MAX_TENSORS];
+	int64_t ready_ns[MAX_STEPS * MAX_RANKS * MAX_TENSORS];
+	int64_t blocked_ns[MAX_STEPS * MAX_RANKS], tail_ns[MAX_STEPS * MAX_RANKS];
+	struct lw_hvd_input input;
+	struct lw_hvd_setting setting;
+	struct lw_hvd_cost cost;
+	struct line line;
+	int64_t step_ns[MAX_STEPS * MAX_RANKS];
+	struct lw_hvd_totals totals;
+	struct seen seen;
+};
+
+static void job_init(struct job *job, uint32_t n_ranks, uint32_t n_tensors, uint32_t n_steps)
+{
+	memset(job, 0, sizeof(*job));
+	job->input = (struct lw_hvd_input){n_ranks, n_tensors, n_steps, job->tensors, job->ready_ns,
+		job->blocked_ns, job->tail_ns};
+	job->cost.wire_ns = line_ns;
+	job->cost.context = &job->line;
+	job->setting.fusion_bytes = 1 << 20;
+	job->setting.cycle_ns = 5 * MS;
+	for (uint32_t t = 0; t < n_tensors; t++)
+		job->tensors[t].bytes = 1000;
+}
+
+static int64_t *ready(struct job *job, uint32_t step, uint32_t rank, uint32_t tensor)
+{
+	return &job->ready_ns[((size_t)step * job->input.n_ranks + rank) * job->input.n_tensors +
+			      tensor];
+}
+
+static void job_run(struct job *job)
+{
+	struct lw_hvd_sim *sim;
+	struct lw_hvd_observer observer = {see_batch, see_step, &job->seen};
+
+	job->seen.n = 0;
+	job->seen.n_ranks = job->input.n_ranks;
+	assert_int_equal(lw_hvd_sim_new(job->input.n_ranks, job->input.n_tensors, &sim), 0);
+	assert_int_equal(lw_hvd_sim_run(sim, &job->input, &job->setting, &job->cost, job->step_ns,
+				 &job->totals, &observer),
+		0);
+	lw_hvd_sim_free(sim);
+}
+
+static void one_rank_waits_for_the_tick_then_for_the_wire(void **state)
+{
+	struct job job;
+
+	(void)state;
+	job_init(&job, 1, 2, 1);
+	*ready(&job, 0, 0, 0) = 7 * MS;
+	*ready(&job, 0, 0, 1) = 9 * MS;
+	job.blocked_ns[0] = 9 * MS;
+	job.tail_ns[0] = 1 * MS;
+	job.line = (struct line){2 * MS, 1};
+	job_run(&job);
+	/* rounds at 5, 10: both tensors in one batch; 10 + 2 ms + 2000 ns; tail 1 ms */
+	assert_int_equal(job.seen.n, 1);
+	assert_int_equal(job.seen.batch[0].start_ns[0], 10 * MS);
+	assert_int_equal(job.step_ns[0], 13 * MS + 2000);
+	assert_int_equal(job.totals.n_rounds, 2);
+	assert_true(job.totals.exposed_ns == 3 * MS + 2000);
+	assert_true(job.totals.exposed_wire_ns == 2 * MS + 2000);
+	assert_true(job.totals.exposed_cycle_ns == 1 * MS);
+}
+
+static void a_late_tensor_holds_back_the_others_rank(void **state)
+{
+	struct job job;
+
+	(void)state;
+	job_init(&job, 2, 2, 1);
+	*ready(&job, 0, 0, 0) = *ready(&job, 0, 1, 0) = 1 * MS;
+	*ready(&job, 0, 0, 1) = 2 * MS;
+	*ready(&job, 0, 1, 1) = 17 * MS;
+	job.blocked_ns[0] = 2 * MS;
+	job.blocked_ns[1] = 17 * MS;
+	job.line = (struct line){1 * MS, 0};
+	job_run(&job);
+	/* tensor 0 at the tick of 5 ms; tensor 1 when the slow rank has it, at the tick of 20 ms */
+	assert_int_equal(job.seen.n, 2);
+	assert_int_equal(job.seen.batch[0].start_ns[0], 5 * MS);
+	assert_int_equal(job.seen.batch[1].start_ns[0], 20 * MS);
+	assert_int_equal(job.step_ns[0], 21 * MS);
+	assert_int_equal(job.step_ns[1], 21 * MS);
+}
+
+static void threshold_zero_fuses_nothing(void **state)
+{
+	struct job job;
+
+	(void)state;
+	job_init(&job, 1, 3, 1);
+	job.setting.fusion_bytes = 0;
+	job.setting.local_size = 2;
+	job.line = (struct line){1 * MS, 0};
+	job.cost.between_ns = 10 * US;
+	job_run(&job);
+	assert_int_equal(job.seen.n, 3);
+	/* one round, then the three operations follow each other on the same thread */
+	assert_int_equal(job.seen.batch[0].start_ns[0], 5 * MS);
+	assert_int_equal(job.seen.batch[2].start_ns[0], 7 * MS + 20 * US);
+	assert_int_equal(job.step_ns[0], 8 * MS + 20 * US);
+}
+
+static void threshold_is_rounded_up_by_the_local_size(void **state)
+{
+	struct job job;
+
+	(void)state;
+	/* measured with Horovod 0.28.1: 2000 -> 2048 carries 5 x 400 B, 1024 carries 2 x 400 B */
+	assert_int_equal(lw_hvd_effective_bytes(2000, 2), 2048);
+	assert_int_equal(lw_hvd_effective_bytes(1024, 2), 1024);
+	assert_int_equal(lw_hvd_effective_bytes(0, 2), 0);
+	assert_int_equal(lw_hvd_effective_bytes(2000, 0), 2000);
+	assert_int_equal(lw_hvd_effective_bytes(UINT64_MAX, 2), UINT64_MAX);
+	job_init(&job, 1, 12, 1);
+	for (uint32_t t = 0; t < 12; t++)
+		job.tensors[t].bytes = 400;
+	job.setting.local_size = 2;
+	job.setting.fusion_bytes = 2000;
+	job_run(&job);
+	assert_int_equal(job.seen.n, 3);
+	assert_int_equal(job.seen.batch[0].n_members, 5);
+	assert_int_equal(job.seen.batch[2].n_members, 2);
+}
+
+static void fusion_looks_ahead_while_the_skipped_would_fit(void **state)
+{
+	struct job job;
+
+	(void)state;
+	/* classes 0 1 0 1: both pairs fuse although they alternate */
+	job_init(&job, 1, 4, 1);
+	job.tensors[1].fuse_class = job.tensors[3].fuse_class = 1;
+	job_run(&job);
+	assert_int_equal(job.seen.n, 2);
+	assert_int_equal(job.seen.batch[0].members[1], 2);
+	assert_int_equal(job.seen.batch[1].members[0], 1);
+	assert_int_equal(job.seen.batch[1].members[1], 3);
+
+	/* 600, 500 (does not fit 1024), 400 (would): 600 + 500 > 1024, so looking ahead stops */
+	job_init(&job, 1, 3, 1);
+	job.setting.fusion_bytes = 1024;
+	job.tensors[0].bytes = 600;
+	job.tensors[1].bytes = 500;
+	job.tensors[2].bytes = 400;
+	job_run(&job);
+	assert_int_equal(job.seen.n, 2);
+	assert_int_equal(job.seen.batch[0].n_members, 1);
+	assert_int_equal(job.seen.batch[1].n_members, 2);
+
+	/* a tensor above the threshold goes alone, and so does one whose class never fuses */
+	job_init(&job, 1, 4, 1);
+	job.setting.fusion_bytes = 1024;
+	job.tensors[0].bytes = 5000;
+	job.tensors[1].bytes = job.tensors[3].bytes = 100;
+	job.tensors[2].fuse_class = -1;
+	job.tensors[2].bytes = 10;
+	job_run(&job);
+	assert_int_equal(job.seen.n, 3);
+	assert_int_equal(job.seen.batch[0].bytes, 5000);
+	assert_int_equal(job.seen.batch[1].bytes, 200);
+	assert_int_equal(job.seen.batch[2].bytes, 10);
+}
+
+static void a_running_operation_delays_the_next_round(void **state)
+{
+	struct job job;
+
+	(void)state;
+	job_init(&job, 1, 3, 1);
+	*ready(&job, 0, 0, 0) = 1 * MS;
+	*ready(&job, 0, 0, 1) = 6 * MS;
+	*ready(&job, 0, 0, 2) = 18 * MS;
+	job.blocked_ns[0] = 18 * MS;
+	job.line = (struct line){12 * MS, 0};
+	job.cost.oversleep_ns = 60 * US;
+	job_run(&job);
+	/* round at 5.06 runs to 17.06; due 10.06: no sleep, the next begins at 17.06 with tensor 1 only,
+	 * and ends at 29.06; due again before that: tensor 2 at once */
+	assert_int_equal(job.seen.n, 3);
+	assert_int_equal(job.seen.batch[0].start_ns[0], 5 * MS + 60 * US);
+	assert_int_equal(job.seen.batch[1].start_ns[0], 17 * MS + 60 * US);
+	assert_int_equal(job.seen.batch[2].start_ns[0], 29 * MS + 60 * US);
+}
+
+static void idle_rounds_keep_their_period(void **state)
+{
+	struct job job;
+
+	(void)state;
+	job_init(&job, 2, 1, 1);
+	*ready(&job, 0, 0, 0) = 1000 * MS + 1;
+	*ready(&job, 0, 1, 0) = 900 * MS;
+	job.blocked_ns[0] = job.blocked_ns[1] = 1000 * MS + 1;
+	job.cost.oversleep_ns = 1 * MS;
+	job.cost.round_ns = 100 * US;
+	job_run(&job);
+	/* period 6 ms: rounds at 6, 12, ... 996, 1002; its cost is paid once, it does not add up */
+	assert_int_equal(job.seen.batch[0].agreed_ns, 1002 * MS + 100 * US);
+	assert_int_equal(job.totals.n_rounds, 167);
+
+	/* a cycle shorter than a round: rounds follow each other without a sleep */
+	job.setting.cycle_ns = 0;
+	job.cost.round_ns = 300 * US;
+	job_run(&job);
+	assert_in_range(
+		job.seen.batch[0].agreed_ns, 1000 * MS + 1 + 300 * US, 1000 * MS + 1 + 600 * US);
+	assert_in_range(job.totals.n_rounds, 3330, 3340);
+}
+
+static void the_training_thread_notices_at_its_next_poll(void **state)
+{
+	struct job job;
+
+	(void)state;
+	job_init(&job, 1, 1, 2);
+	job.blocked_ns[0] = job.blocked_ns[1] = 2 * MS;
+	job.line = (struct line){1 * MS + 300 * US, 0};
+	job.cost.poll_ns = 1 * MS;
+	job_run(&job);
+	/* done at 6.3 ms; polls at 2, 3, ... 7 */
+	assert_int_equal(job.step_ns[0], 7 * MS);
+	assert_true(job.totals.exposed_poll_ns > 0);
+	/* second step: begins at 7, ready at once, tick 10, done 11.3, polls at 9, 10, 11, 12 */
+	assert_int_equal(job.step_ns[1], 5 * MS);
+
+	/* work that ended before the thread asks costs nothing */
+	job.blocked_ns[0] = 9 * MS;
+	job_run(&job);
+	assert_int_equal(job.step_ns[0], 9 * MS);
+}
+
+static void copies_are_paid_by_fused_batches_only(void **state)
+{
+	struct job job;
+
+	(void)state;
+	job_init(&job, 1, 2, 1);
+	job.cost.copy_in_ns = 100 * US;
+	job.cost.copy_in_ns_per_byte = 10;
+	job.cost.copy_out_ns = 50 * US;
+	job.cost.single_in_ns = 1 * US;
+	job.line = (struct line){1 * MS, 0};
+	job_run(&job);
+	assert_int_equal(job.step_ns[0], 5 * MS + 120 * US + 1 * MS + 50 * US);
+	job.setting.fusion_bytes = 0;
+	job_run(&job);
+	assert_int_equal(job.step_ns[0], 5 * MS + 2 * MS + 2 * US);
+}
+
+static void a_step_may_leave_a_tensor_out(void **state)
+{
+	struct job job;
+
+	(void)state;
+	job_init(&job, 1, 2, 2);
+	*ready(&job, 0, 0, 1) = LW_HVD_NOT_IN_STEP;
+	job_run(&job);
+	assert_int_equal(job.seen.n, 2);
+	assert_int_equal(job.seen.batch[0].n_members, 1);
+	assert_int_equal(job.seen.batch[1].n_members, 2);
+}
+
+static void too_large_an_input_is_refused(void **state)
+{
+	struct job job;
+	struct lw_hvd_sim *sim;
+
+	(void)state;
+	job_init(&job, 2, 2, 1);
+	assert_int_equal(lw_hvd_sim_new(1, 2, &sim), 0);
+	assert_true(lw_hvd_sim_run(
+			    sim, &job.input, &job.setting, &job.cost, job.step_ns, NULL, NULL) < 0);
+	lw_hvd_sim_free(sim);
+}
+
+/* ---- properties ----------------------------------------------------------------------------- */
+
+static uint64_t seed = 20240611;
+
+static uint64_t draw(uint64_t *random, uint64_t n) /* 0 <= result < n */
+{
+	*random ^= *random << 13;
+	*random ^= *random >> 7;
+	*random ^= *random << 17;
+	return *random % n;
+}
+
+static void draw_job(struct job *job, uint64_t *random)
+{
+	uint32_t n_ranks = 1 + (uint32_t)draw(random, MAX_RANKS);
+	uint32_t n_tensors = 1 + (uint32_t)draw(random, MAX_TENSORS);
+	uint32_t n_steps = 1 + (uint32_t)draw(random, MAX_STEPS);
+
+	job_init(job, n_ranks, n_tensors, n_steps);
+	for (uint32_t t = 0; t < n_tensors; t++) {
+		job->tensors[t].bytes = 1 + draw(random, UINT64_C(1) << (4 + draw(random, 20)));
+		job->tensors[t].fuse_class = (int32_t)draw(random, 3) - (draw(random, 8) == 0);
+	}
+	for (uint32_t s = 0; s < n_steps; s++)
+		for (uint32_t r = 0; r < n_ranks; r++) {
+			int64_t last_ns = 0;
+
+			for (uint32_t t = 0; t < n_tensors; t++) {
+				*ready(job, s, r, t) = (int64_t)draw(random, 200 * MS);
+				if (*ready(job, s, r, t) > last_ns)
+					last_ns = *ready(job, s, r, t);
+			}
+			job->blocked_ns[s * n_ranks + r] = last_ns + (int64_t)draw(random, MS);
+			job->tail_ns[s * n_ranks + r] = (int64_t)draw(random, 3 * MS);
+		}
+	job->setting.fusion_bytes = draw(random, 2) ? draw(random, 1 << 22) : 0;
+	job->setting.cycle_ns = (int64_t)draw(random, 30 * MS);
+	job->setting.local_size = (uint32_t)draw(random, 3);
+	job->line = (struct line){(double)draw(random, 3 * MS), (double)draw(random, 100)};
+	job->cost.round_ns = (double)draw(random, MS);
+	job->cost.oversleep_ns = (double)draw(random, 100 * US);
+	job->cost.poll_ns = (double)draw(random, 2 * MS);
+	job->cost.between_ns = (double)draw(random, 50 * US);
+	job->cost.copy_in_ns_per_byte = (double)draw(random, 2);
+}
+
+static void a_step_is_never_shorter_than_its_critical_path(void **state)
+{
+	uint64_t random = seed;
+	static struct job job;
+
+	(void)state;
+	print_message("seed %llu\n", (unsigned long long)seed);
+	for (int i = 0; i < 1000; i++) {
+		uint64_t bytes = 0;
+		uint32_t n_members = 0;
+		double wire_ns = 0;
+
+		draw_job(&job, &random);
+		job_run(&job);
+		for (uint32_t b = 0; b < job.seen.n; b++) {
+			bytes += job.seen.batch[b].bytes;
+			n_members += job.seen.batch[b].n_members;
+			wire_ns += line_ns(&job.line, job.seen.batch[b].bytes, 0);
+		}
+		/* every tensor was sent once a step, and no byte was lost */
+		assert_int_equal(n_members, job.input.n_tensors * job.input.n_steps);
+		assert_int_equal(bytes, job.totals.bytes);
+		for (uint32_t t = 0; t < job.input.n_tensors; t++)
+			bytes -= job.tensors[t].bytes * job.input.n_steps;
+		assert_int_equal(bytes, 0);
+		assert_true(job.totals.wire_ns > wire_ns - 1e-3 * wire_ns - job.seen.n &&
+			    job.totals.wire_ns < wire_ns + 1e-3 * wire_ns + job.seen.n);
+		for (uint32_t s = 0; s < job.input.n_steps; s++)
+			for (uint32_t r = 0; r < job.input.n_ranks; r++)
+				assert_true(job.step_ns[s * job.input.n_ranks + r] >=
+					    job.blocked_ns[s * job.input.n_ranks + r] +
+						    job.tail_ns[s * job.input.n_ranks + r]);
+		assert_true(job.totals.exposed_wire_ns + job.totals.exposed_copy_ns +
+				    job.totals.exposed_poll_ns + job.totals.exposed_cycle_ns <=
+			    job.totals.exposed_ns * (1 + 1e-9) + 1);
+		assert_true(job.totals.exposed_cycle_ns >= -1);
+	}
+}
+
+static void a_batch_holds_no_more_than_the_threshold(void **state)
+{
+	uint64_t random = seed + 1;
+	static struct job job;
+
+	(void)state;
+	print_message("seed %llu\n", (unsigned long long)seed + 1);
+	for (int i = 0; i < 1000; i++) {
+		draw_job(&job, &random);
+		job_run(&job);
+		for (uint32_t b = 0; b < job.seen.n; b++)
+			assert_true(job.seen.batch[b].n_members == 1 ||
+				    job.seen.batch[b].bytes <=
+					    lw_hvd_effective_bytes(job.setting.fusion_bytes,
+						    job.setting.local_size));
+	}
+}
+
+/* With one tensor a step nothing can be batched otherwise: the order and the plan are fixed. The
+ * loop never sleeps (cycle 0), as a shorter operation may otherwise just miss a tick. */
+static void more_bandwidth_is_never_slower_under_a_fixed_plan(void **state)
+{
+	uint64_t random = seed + 2;
+	static struct job job;
+
+	(void)state;
+	print_message("seed %llu\n", (unsigned long long)seed + 2);
+	for (int i = 0; i < 1000; i++) {
+		int64_t slow_ns = 0, fast_ns = 0;
+
+		draw_job(&job, &random);
+		job.input.n_tensors = 1;
+		job.input.n_steps = 1;
+		job.setting.cycle_ns = 0;
+		job.cost.oversleep_ns = 0;
+		job_run(&job);
+		slow_ns = job.step_ns[0];
+		job.line.ns_per_byte /= 2;
+		job_run(&job);
+		fast_ns = job.step_ns[0];
+		assert_true(fast_ns <= slow_ns);
+	}
+}
+
+static void two_runs_give_the_same_bytes(void **state)
+{
+	uint64_t random = seed + 3;
+	static struct job job;
+	static int64_t first_ns[MAX_STEPS * MAX_RANKS];
+	struct lw_hvd_totals totals;
+
+	(void)state;
+	print_message("seed %llu\n", (unsigned long long)seed + 3);
+	for (int i = 0; i < 200; i++) {
+		draw_job(&job, &random);
+		job_run(&job);
+		memcpy(first_ns, job.step_ns, sizeof(first_ns));
+		totals = job.totals;
+		memset(job.step_ns, 0xff, sizeof(job.step_ns));
+		job_run(&job);
+		assert_memory_equal(first_ns, job.step_ns,
+			job.input.n_steps * job.input.n_ranks * sizeof(*first_ns));
+		assert_memory_equal(&totals, &job.totals, sizeof(totals));
+	}
+}
+
+/* The stride over idle rounds against the rule itself, turned round by round. */
+static void striding_over_idle_rounds_changes_nothing(void **state)
+{
+	uint64_t random = seed + 4;
+	static struct job job;
+
+	(void)state;
+	print_message("seed %llu\n", (unsigned long long)seed + 4);
+	for (int i = 0; i < 500; i++) {
+		int64_t round_ns, due_ns = 0, ready_ns = (int64_t)draw(&random, 300 * MS);
+		double oversleep_ns = (double)draw(&random, 100 * US);
+
+		job_init(&job, 1, 1, 1);
+		job.setting.cycle_ns = (int64_t)draw(&random, 3 * MS);
+		job.cost.round_ns = (double)(1000 + draw(&random, 2 * MS));
+		job.cost.oversleep_ns = oversleep_ns;
+		*ready(&job, 0, 0, 0) = job.blocked_ns[0] = ready_ns;
+		job_run(&job);
+		for (round_ns = 0;;) { /* the rule itself, round by round */
+			due_ns = job.seen.n ? round_ns + job.setting.cycle_ns : 0;
+			if (round_ns > 0 && (double)round_ns + job.cost.round_ns >= (double)due_ns)
+				round_ns += (int64_t)job.cost.round_ns;
+			else if (round_ns == 0 && job.setting.cycle_ns == 0)
+				round_ns = 1000;
+			else
+				round_ns = due_ns + (int64_t)oversleep_ns;
+			if (round_ns >= ready_ns)
+				break;
+		}
+		assert_int_equal(
+			job.seen.batch[0].agreed_ns, round_ns + (int64_t)job.cost.round_ns);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_rank_waits_for_the_tick_then_for_the_wire),
+		cmocka_unit_test(a_late_tensor_holds_back_the_others_rank),
+		cmocka_unit_test(threshold_zero_fuses_nothing),
+		cmocka_unit_test(threshold_is_rounded_up_by_the_local_size),
+		cmocka_unit_test(fusion_looks_ahead_while_the_skipped_would_fit),
+		cmocka_unit_test(a_running_operation_delays_the_next_round),
+		cmocka_unit_test(idle_rounds_keep_their_period),
+		cmocka_unit_test(the_training_thread_notices_at_its_next_poll),
+		cmocka_unit_test(copies_are_paid_by_fused_batches_only),
+		cmocka_unit_test(a_step_may_leave_a_tensor_out),
+		cmocka_unit_test(too_large_an_input_is_refused),
+		cmocka_unit_test(a_step_is_never_shorter_than_its_critical_path),
+		cmocka_unit_test(a_batch_holds_no_more_than_the_threshold),
+		cmocka_unit_test(more_bandwidth_is_never_slower_under_a_fixed_plan),
+		cmocka_unit_test(two_runs_give_the_same_bytes),
+		cmocka_unit_test(striding_over_idle_rounds_changes_nothing),
+	};
+	const char *chosen = getenv("LAPWING_SEED");
+
+	if (chosen)
+		seed = strtoull(chosen, NULL, 10);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
