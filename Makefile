@@ -1,0 +1,37 @@
+# A thin front for the CMake presets: see CMakePresets.json. `make demo` and `make check` are the two to know.
+.PHONY: all demo check check-versions rig bench sanitize format clean setup
+export LAPWING_PYTHON ?= $(CURDIR)/.venv/bin/python3
+
+all: build/build.ninja
+	cmake --build --preset release
+
+build/build.ninja: CMakePresets.json
+	cmake --preset release >/dev/null
+
+setup:
+	scripts/setup.sh all
+
+demo: setup all
+	scripts/demo.sh
+
+check: setup
+	scripts/check.sh
+
+check-versions: setup all
+	tests/e2e/check_versions.sh
+
+rig: setup all
+	tests/rig/truth.py --results docs/results/rig.md
+
+bench: setup all
+	scripts/bench.sh docs/results/bench.md
+
+sanitize: setup
+	cmake --workflow --preset asan
+	cmake --workflow --preset tsan
+
+format:
+	git ls-files '*.c' '*.h' | xargs clang-format -i
+
+clean:
+	rm -rf build build-dev build-asan build-tsan build-fuzz
