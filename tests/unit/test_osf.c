@@ -88,7 +88,7 @@ static void every_row_of_the_fusion_table(void **state)
 	/* Both variants; bytes in MB and in the paper's order, layer 1 first. */
 	static const struct {
 		double fusion_bytes, timeout_ms;
-		double buffered_mb[N_EXAMPLE], sent_mb[N_EXAMPLE];
+		double buffered_1e6_bytes[N_EXAMPLE], sent_1e6_bytes[N_EXAMPLE];
 		size_t n_ops;
 		double paper_ms, paper_osf, fifo_ms, fifo_osf;
 	} rows[] = {
@@ -122,8 +122,9 @@ static void every_row_of_the_fusion_table(void **state)
 				size_t layer = N_EXAMPLE - 1 - i;
 
 				assert_close(slots[i].buffered_bytes,
-					rows[r].buffered_mb[layer] * 1e6, 0);
-				assert_close(slots[i].sent_bytes, rows[r].sent_mb[layer] * 1e6, 0);
+					rows[r].buffered_1e6_bytes[layer] * 1e6, 0);
+				assert_close(slots[i].sent_bytes,
+					rows[r].sent_1e6_bytes[layer] * 1e6, 0);
 			}
 			assert_int_equal(lw_fusion_n_ops(slots, N_EXAMPLE), rows[r].n_ops);
 			update_ns = lw_fusion_update_ns(example, slots, N_EXAMPLE, example_link,
