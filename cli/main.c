@@ -8,6 +8,7 @@
 const char *argp_program_version = "lapwing " LAPWING_VERSION;
 
 static const struct lw_command commands[] = {
+	{"doctor", "say which hooks can see a command, before it runs", lw_cmd_doctor},
 	{"info", "say what is in a run file", lw_cmd_info},
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
