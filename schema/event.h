@@ -171,7 +171,10 @@ enum lw_setting_source { LW_SOURCE_DEFAULT = 1, LW_SOURCE_ENV = 2, LW_SOURCE_LIV
 	X(UNKNOWN_KIND, 7, "record kind unknown to this version")                                  \
 	X(LATE_JOIN, 8, "ring appeared after the run was closed")                                  \
 	X(UNMATCHED_STRING, 9, "text of an id never arrived")                                      \
-	X(DIED, 10, "process ended without saying so (killed or crashed)")
+	X(DIED, 10, "process ended without saying so (killed or crashed)")                         \
+	X(RUNNING, 11, "process still ran when the run was closed")                                \
+	X(BAD_RING, 12, "ring file is damaged: not read")                                          \
+	X(TAKEN, 13, "taken by an earlier collector whose file is gone")
 
 enum lw_loss_reason {
 #define X(name, number, text) LW_LOSS_##name = (number),

@@ -6,7 +6,9 @@
  *	<pid>.<tid>.<serial>.ring   rings; written as .tmp first, then renamed, so a reader sees whole ones
  *	lock                        flock()ed exclusively by the one collector while it lives
  *	out                         text: absolute path of the run file being written
- *	stop                        appears when nobody will add rings any more (`record`: the command ended)
+ *	stop                        appears when nobody will add rings any more (`record`: the command
+ *	                            ended); holds its exit code as text
+ *	log                         what a collector without a terminal had to say
  * The collector removes the directory once everything is in the run file. One left behind belongs to
  * a collector that died: `lapwing salvage RING_DIR` finishes it.
  */
@@ -16,6 +18,7 @@
 #define LW_RUNDIR_LOCK     "lock"
 #define LW_RUNDIR_OUT      "out"
 #define LW_RUNDIR_STOP     "stop"
+#define LW_RUNDIR_LOG      "log"
 #define LW_RUNDIR_RING_EXT ".ring"
 #define LW_RUNDIR_PREFIX   "lapwing-" /* under /dev/shm, else $TMPDIR, else /tmp */
 

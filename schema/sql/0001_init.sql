@@ -19,14 +19,15 @@ CREATE TABLE process(
     id INTEGER PRIMARY KEY,
     host_id INTEGER NOT NULL,
     pid INTEGER NOT NULL,
+    start_key INTEGER NOT NULL DEFAULT 0,  -- field 22 of /proc/PID/stat: tells a reused pid; 0 = not known
     ppid INTEGER NOT NULL,
     rank INTEGER, size INTEGER, local_rank INTEGER, local_size INTEGER,  -- NULL = not known
     framework INTEGER NOT NULL,  -- enum lw_framework
     transport INTEGER NOT NULL,  -- enum lw_transport
     command_id INTEGER,          -- string
     start_ns INTEGER NOT NULL,   -- first record
-    end_ns INTEGER,              -- last sign of life; NULL = never drained to its end
-    ended TEXT                   -- 'exit', 'died'
+    end_ns INTEGER,              -- last sign of life so far
+    ended TEXT                   -- 'exit', 'died'; NULL = still running when it was last looked at
 ) STRICT;
 
 CREATE TABLE thread(
@@ -36,9 +37,11 @@ CREATE TABLE thread(
     serial INTEGER NOT NULL,
     role INTEGER NOT NULL,       -- enum lw_thread_role
     name_id INTEGER,
-    n_pushed INTEGER NOT NULL,   -- n_pushed = n_stored + n_lost once the run is closed
+    start_ns INTEGER NOT NULL DEFAULT 0, -- its ring was made
+    n_pushed INTEGER NOT NULL,   -- n_pushed = n_stored + n_lost, so far and at the end
     n_stored INTEGER NOT NULL,
-    n_lost INTEGER NOT NULL
+    n_lost INTEGER NOT NULL,
+    position INTEGER NOT NULL DEFAULT 0  -- records taken from its ring: a new collector goes on from here
 ) STRICT;
 
 CREATE TABLE comm(
