@@ -104,7 +104,11 @@ enum lw_comm_how {
 };
 enum lw_message_op { LW_MESSAGE_SEND = 1, LW_MESSAGE_RECV = 2 };
 enum lw_cycle_op { LW_CYCLE_AND = 1, LW_CYCLE_OR = 2, LW_CYCLE_RESPONSES = 3 };
-enum lw_wait_op { LW_WAIT_POLL_SLEEP = 1 };
+enum lw_wait_op {
+	LW_WAIT_POLL_SLEEP = 1, /* between two polls of a handle, asleep */
+	LW_WAIT_POLL_YIELD = 2, /* the same, giving way to other threads */
+	LW_WAIT_WORK = 3        /* inside a wait for a work object or future (torch.distributed) */
+};
 enum lw_sample_why { LW_SAMPLE_PERIOD = 1, LW_SAMPLE_CLOSE = 2, LW_SAMPLE_EXIT = 3 };
 enum lw_mark_op {
 	LW_MARK_STEP = 1,

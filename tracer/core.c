@@ -196,6 +196,22 @@ bool lw_hook_wanted(const char *name)
 	return !has_positive;
 }
 
+bool lw_hook_named(const char *name)
+{
+	size_t n = strlen(name);
+
+	if (is_disabled || !hook_list)
+		return false;
+	for (const char *at = hook_list; *at;) {
+		size_t length = strcspn(at, ",");
+
+		if (length == n && strncmp(at, name, n) == 0)
+			return true;
+		at += length + (at[length] == ',');
+	}
+	return false;
+}
+
 void lw_hook_report(
 	const char *name, enum lw_hook_status status, uint32_t n_slots, const char *detail)
 {

@@ -52,6 +52,9 @@ int32_t lw_rank_known(void);
 /** lw_hook_wanted() - does LAPWING_HOOKS allow the hook @name ("mpi", "horovod", "gloo", "socket", "wait", "mark")? */
 bool lw_hook_wanted(const char *name);
 
+/** lw_hook_named() - does LAPWING_HOOKS name @name itself? For hooks that are off unless asked for. */
+bool lw_hook_named(const char *name);
+
 /* ---- recording ------------------------------------------------------------------------------- */
 
 struct lw_tls {

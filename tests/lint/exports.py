@@ -14,6 +14,9 @@ ALLOWED = [
     r"_exit|_Exit|pthread_create|nanosleep|clock_nanosleep|usleep",
     r"send|sendto|sendmsg|sendmmsg|write|writev|recv|recvfrom|recvmsg|recvmmsg|read|readv|sendfile(64)?|splice",
     r"__(read|recv|recvfrom)_chk", r"connect|accept|accept4|close|close_range|closefrom|dup|dup2|dup3|fcntl(64)?",
+    r"socket|fclose",
+    # torch.distributed: work queue, reducer, store prefix
+    r"_ZN4c10d\w+",
 ]
 
 
