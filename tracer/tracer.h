@@ -121,9 +121,25 @@ void *lw_real(const char *name);
 /** lw_patch_slot() - overwrite one pointer in a read-only table (mprotect, store, mprotect back). */
 bool lw_patch_slot(void **slot, void *replacement);
 
+/* ---- Horovod, for the hooks of its transports ------------------------------------------------------ */
+
+/**
+ * lw_horovod_is_hooked() - are the controllers of a Horovod in this process watched through their
+ * vtables? Then its rounds and names are recorded there, and the transports need not guess them.
+ */
+bool lw_horovod_is_hooked(void);
+
+/**
+ * lw_horovod_band() - fallback: a bit-wise AND over all ranks was seen on the wire (MPI_BAND).
+ * @in_bits, @out_bits: first 64-bit word before and after; @n_words: length of the vector
+ * Does nothing when lw_horovod_is_hooked(). The thread that calls it is Horovod's background thread.
+ */
+void lw_horovod_band(
+	uint64_t in_bits, uint64_t out_bits, uint32_t n_words, int64_t t0_ns, int64_t t1_ns);
+
 /* ---- called by core.c at the edges of life; each hook file implements what it needs -------------- */
 
 void lw_sockets_flush(enum lw_sample_why why); /* hook_socket.c: totals of every connection */
-void lw_horovod_flush(void);                   /* hook_horovod.c: coalesced cycles, if any */
+void lw_horovod_flush(void);                   /* hook_horovod_cycle.c: rounds not yet told */
 
 #endif /* LAPWING_TRACER_TRACER_H */
