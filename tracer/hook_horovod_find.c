@@ -29,15 +29,15 @@ enum { MAX_SLOTS = 512 };
 static struct lw_hvd_slot slots[MAX_SLOTS];
 static uint32_t n_slots;
 
+/* clang-format off */ /* it never agrees with itself on these two */
 #define X16(X, p)                                                                                  \
-	X(p##0)                                                                                    \
-	X(p##1) X(p##2) X(p##3) X(p##4) X(p##5) X(p##6) X(p##7) X(p##8) X(p##9) X(p##a) X(p##b)    \
-		X(p##c) X(p##d) X(p##e) X(p##f)
+	X(p##0) X(p##1) X(p##2) X(p##3) X(p##4) X(p##5) X(p##6) X(p##7)                            \
+	X(p##8) X(p##9) X(p##a) X(p##b) X(p##c) X(p##d) X(p##e) X(p##f)
 #define X256(X, p)                                                                                 \
-	X16(X, p##0)                                                                               \
-	X16(X, p##1) X16(X, p##2) X16(X, p##3) X16(X, p##4) X16(X, p##5) X16(X, p##6) X16(X, p##7) \
-		X16(X, p##8) X16(X, p##9) X16(X, p##a) X16(X, p##b) X16(X, p##c) X16(X, p##d)      \
-			X16(X, p##e) X16(X, p##f)
+	X16(X, p##0) X16(X, p##1) X16(X, p##2) X16(X, p##3) X16(X, p##4) X16(X, p##5)              \
+	X16(X, p##6) X16(X, p##7) X16(X, p##8) X16(X, p##9) X16(X, p##a) X16(X, p##b)              \
+	X16(X, p##c) X16(X, p##d) X16(X, p##e) X16(X, p##f)
+/* clang-format on */
 
 #define TRAMPOLINE(n)                                                                              \
 	static uint64_t trampoline_##n(void *a, void *b, void *c, void *d, void *e)                \
