@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* advise.c - asks the advisers, keeps and stores what they say. One row an adviser. */
+#include "analyzer/advise/advise.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/simulate/stats.h"
+#include "base/units.h"
+
+static const struct lw_adviser advisers[] = {
+	{"horovod.fusion_cycle", "Fusion threshold and cycle time", lw_advise_fusion_cycle},
+	{"horovod.evidence", "What this run cannot tell", lw_advise_evidence},
+};
+enum { N_ADVISERS = sizeof(advisers) / sizeof(advisers[0]) };
+
+int lw_advise_find(struct lw_advice_list *list, const char *id, const char *format, ...)
+{
+	struct lw_finding finding = {.id = id};
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(finding.text, sizeof(finding.text), format, arguments);
+	va_end(arguments);
+	return lw_vec_push(&list->findings, finding);
+}
+
+void lw_advice_list_free(struct lw_advice_list *list)
+{
+	lw_vec_free(&list->advice);
+	lw_vec_free(&list->findings);
+	lw_vec_free(&list->tried);
+	lw_replay_free(list->replay);
+	list->replay = NULL;
+}
+
+static int refuse(struct lw_run *run, struct lw_advice_list *list)
+{
+	snprintf(list->why_not, sizeof(list->why_not), "%s", lw_error_text());
+	list->baseline_ns.why = list->why_not;
+	lw_error_clear();
+	lw_run_diag(run, "advise", "no_advice", 1, "no advice: %s", list->why_not);
+	return lw_advise_find(list, "horovod.fusion_cycle", "no advice: %s", list->why_not);
+}
+
+static int by_gain(const void *a, const void *b)
+{
+	const struct lw_advice *x = a, *y = b;
+
+	if (x->gain_frac.value != y->gain_frac.value)
+		return x->gain_frac.value > y->gain_frac.value ? -1 : 1;
+	return strcmp(x->id, y->id);
+}
+
+int lw_advise(struct lw_run *run, struct lw_advice_list *ret_list)
+{
+	struct lw_advice_list *list = ret_list;
+	int status;
+
+	memset(list, 0, sizeof(*list));
+	list->baseline_ns = (struct lw_figure){NAN, NAN, NAN, LW_MEASURED, NULL};
+	status = lw_replay_new(run, &list->replay);
+	if (status == LW_ERR_LIMIT)
+		return refuse(run, list);
+	if (status < 0)
+		return status;
+	lw_stats_interval(list->replay->recorded_step_ns, list->replay->n_steps,
+		&list->baseline_ns.value, &list->baseline_ns.low, &list->baseline_ns.high);
+	for (size_t i = 0; i < N_ADVISERS && status == LW_OK; i++)
+		status = advisers[i].run(&advisers[i], run, list);
+	if (list->advice.n > 1)
+		qsort(list->advice.at, list->advice.n, sizeof(*list->advice.at), by_gain);
+	return status;
+}
+
+const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])
+{
+	const struct lw_advice *advice = list->advice.at;
+	char step[LW_UNIT_TEXT_BYTES], now[LW_UNIT_TEXT_BYTES];
+	int n = 0;
+
+	text[0] = '\0';
+	if (list->advice.n == 0) {
+		snprintf(text, LW_ADVICE_TEXT_BYTES, "%s",
+			list->findings.n ? list->findings.at[0].text : "no advice");
+		return text;
+	}
+	for (uint32_t i = 0; i < advice->n_sets; i++)
+		n += snprintf(text + n, LW_ADVICE_TEXT_BYTES - (size_t)n, "%s%s=%s",
+			i ? " " : "set ", advice->set[i].name, advice->set[i].value);
+	snprintf(text + n, LW_ADVICE_TEXT_BYTES - (size_t)n,
+		": a step of %s instead of %s, %.1f %% less (%.1f to %.1f)",
+		lw_ns_format(advice->step_ns.value, step),
+		lw_ns_format(list->baseline_ns.value, now), 100 * advice->gain_frac.value,
+		100 * advice->gain_frac.low, 100 * advice->gain_frac.high);
+	return text;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * evidence.c - what the run cannot tell, and which run would.
+ *
+ * A run with Horovod's defaults fuses everything, so it holds few sizes of operations: nothing in it
+ * says what small ones cost under load. Then settings that send them are extrapolated, and this
+ * adviser says what to record.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "analyzer/advise/advise.h"
+#include "base/units.h"
+
+static const double FEW_SIZES_RATIO = 1.5; /* largest over smallest operation: "one size" */
+enum { FEW_STEPS = 10 };
+
+static int find_steps(const struct lw_adviser *self, struct lw_advice_list *list)
+{
+	if (list->replay->n_steps >= FEW_STEPS)
+		return LW_OK;
+	return lw_advise_find(list, self->id,
+		"only %u steps count: intervals are wide. Record at least %d steps after warm-up",
+		list->replay->n_steps, FEW_STEPS);
+}
+
+static int find_sizes(const struct lw_adviser *self, struct lw_advice_list *list)
+{
+	const struct lw_replay *replay = list->replay;
+	char least[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES];
+
+	if ((double)replay->max_batch_bytes > (double)replay->min_batch_bytes * FEW_SIZES_RATIO)
+		return LW_OK;
+	return lw_advise_find(list, self->id,
+		"all operations of this run carry about the same (%s to %s): how their cost depends on the size cannot be told. Record some steps with HOROVOD_FUSION_THRESHOLD=%.0f as well",
+		lw_bytes_format((double)replay->min_batch_bytes, least),
+		lw_bytes_format((double)replay->max_batch_bytes, most),
+		floor((double)replay->min_batch_bytes / 4));
+}
+
+static int find_extrapolated(const struct lw_adviser *self, struct lw_advice_list *list)
+{
+	size_t n_small = 0, n_large = 0;
+	const struct lw_grid_row *row;
+	char bytes[LW_UNIT_TEXT_BYTES];
+	int status = LW_OK;
+
+	lw_vec_foreach (row, &list->tried) {
+		if (!row->prediction.is_extrapolated)
+			continue;
+		if (row->prediction.totals.max_batch_bytes > list->replay->max_batch_bytes)
+			n_large++;
+		else
+			n_small++;
+	}
+	if (n_small)
+		status = lw_advise_find(list, self->id,
+			"%zu of %zu settings that were tried send operations smaller than the smallest of this run (%s); what those cost under load cannot be told. A few steps with HOROVOD_FUSION_THRESHOLD=0 would show it",
+			n_small, list->tried.n,
+			lw_bytes_format((double)list->replay->min_batch_bytes, bytes));
+	if (n_large && status == LW_OK)
+		status = lw_advise_find(list, self->id,
+			"%zu of %zu settings that were tried send operations larger than the largest of this run (%s). A few steps with HOROVOD_FUSION_THRESHOLD=134217728 and HOROVOD_CYCLE_TIME=%g would show what those cost",
+			n_large, list->tried.n,
+			lw_bytes_format((double)list->replay->max_batch_bytes, bytes),
+			fmin((double)list->replay->setting.cycle_ns / 1e6 * 8, 50));
+	return status;
+}
+
+int lw_advise_evidence(
+	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
+{
+	int status = find_steps(self, list);
+
+	(void)run;
+	if (status == LW_OK)
+		status = find_sizes(self, list);
+	if (status == LW_OK)
+		status = find_extrapolated(self, list);
+	return status;
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fusion_cycle.c - which fusion threshold and cycle time: search over the replay of the run.
+ *
+ * A coarse grid, then the neighbourhood of its best point. Of settings that are nearly as good as the
+ * best the one nearest to the recorded setting is advised, and settings whose operations the run holds
+ * go before extrapolated ones.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/advise/advise.h"
+#include "base/units.h"
+
+static const double MIN_GAIN_FRAC = 0.005; /* less than repeats of the same job differ by */
+static const double NEARLY_FRAC = 0.005;   /* "nearly as good", of the step */
+static const double MIN_CYCLE_ROUNDS = 8;  /* a cycle of fewer rounds' cost would only coordinate */
+static const double MIN_CYCLE_NS = 250000;
+
+struct search {
+	struct lw_replay *replay;
+	struct lw_advice_list *list;
+	double *base_ns, *other_ns; /* step times, by step */
+	struct lw_prediction base;
+};
+
+static void add_value(double *values, size_t *n, double value)
+{
+	size_t i = *n;
+
+	for (size_t k = 0; k < *n; k++)
+		if (values[k] == value)
+			return;
+	for (; i > 0 && values[i - 1] > value; i--)
+		values[i] = values[i - 1];
+	values[i] = value;
+	(*n)++;
+}
+
+static double bytes_per_step(const struct lw_replay *replay)
+{
+	double bytes = 0;
+
+	for (uint32_t t = 0; t < replay->input.n_tensors; t++)
+		bytes += (double)replay->tensors[t].bytes;
+	return bytes;
+}
+
+static double least_cycle_ns(const struct lw_replay *replay)
+{
+	double least_ns = fmax(MIN_CYCLE_ROUNDS * replay->cost.round_ns, MIN_CYCLE_NS);
+
+	return fmin(least_ns, (double)replay->setting.cycle_ns);
+}
+
+void lw_advise_grid(const struct lw_replay *replay, struct lw_advise_grid *ret_grid)
+{
+	static const double fusion_mib[] = {0, 1.0 / 16, 0.25, 1, 4, 16, 64, 128};
+	static const double cycle_ms[] = {0.25, 0.5, 1, 2.5, 5, 10, 20, 50};
+	double step_bytes = bytes_per_step(replay);
+	bool is_whole = false; /* a threshold that holds a whole step is in */
+
+	memset(ret_grid, 0, sizeof(*ret_grid));
+	for (size_t i = 0; i < sizeof(fusion_mib) / sizeof(fusion_mib[0]) && !is_whole; i++) {
+		add_value(ret_grid->fusion_bytes, &ret_grid->n_fusion, fusion_mib[i] * 1048576);
+		is_whole = fusion_mib[i] * 1048576 >= step_bytes;
+	}
+	add_value(
+		ret_grid->fusion_bytes, &ret_grid->n_fusion, (double)replay->setting.fusion_bytes);
+	for (size_t i = 0; i < sizeof(cycle_ms) / sizeof(cycle_ms[0]); i++)
+		if (cycle_ms[i] * 1e6 >= least_cycle_ns(replay))
+			add_value(ret_grid->cycle_ns, &ret_grid->n_cycle, cycle_ms[i] * 1e6);
+	add_value(ret_grid->cycle_ns, &ret_grid->n_cycle, (double)replay->setting.cycle_ns);
+}
+
+static bool is_tried(const struct lw_advice_list *list, double fusion_bytes, double cycle_ns)
+{
+	const struct lw_grid_row *row;
+
+	lw_vec_foreach (row, &list->tried)
+		if (row->prediction.fusion_bytes == fusion_bytes &&
+			row->prediction.cycle_ns == cycle_ns)
+			return true;
+	return false;
+}
+
+static int try_setting(struct search *search, double fusion_bytes, double cycle_ns)
+{
+	struct lw_whatif whatif = LW_WHATIF_RECORDED;
+	struct lw_grid_row row = {0};
+	int status;
+
+	fusion_bytes = floor(fusion_bytes);
+	cycle_ns = round(cycle_ns);
+	if (is_tried(search->list, fusion_bytes, cycle_ns))
+		return LW_OK;
+	whatif.fusion_bytes = fusion_bytes;
+	whatif.cycle_ns = cycle_ns;
+	status = lw_replay_predict(search->replay, &whatif, &row.prediction, search->other_ns);
+	if (status < 0)
+		return status;
+	row.gain_ns = lw_replay_gain(search->replay, search->base_ns, search->other_ns,
+		row.prediction.wire_error_ns - search->base.wire_error_ns);
+	if (row.prediction
+			.is_extrapolated) { /* what is not known about its operations counts too */
+		row.gain_ns.low -= row.prediction.step_ns.high - row.prediction.step_ns.value;
+		row.gain_ns.high += row.prediction.step_ns.value - row.prediction.step_ns.low;
+	}
+	if (row.prediction.is_recorded)
+		row.gain_ns.low = row.gain_ns.high = 0;
+	return lw_vec_push(&search->list->tried, row);
+}
+
+/* The gain can be told from nothing. */
+static bool is_sure(const struct search *search, const struct lw_grid_row *row)
+{
+	return row->gain_ns.low > 0 &&
+	       row->gain_ns.value > MIN_GAIN_FRAC * search->base.step_ns.value;
+}
+
+/* Octaves from the recorded setting; 1 KiB stands in for no fusion. */
+static double distance(const struct lw_replay *replay, const struct lw_grid_row *row)
+{
+	double from_bytes = fmax((double)replay->setting.fusion_bytes, 1024);
+	double to_bytes = fmax(row->prediction.fusion_bytes, 1024);
+	double from_ns = fmax((double)replay->setting.cycle_ns, 1000);
+
+	return fabs(log2(to_bytes / from_bytes)) +
+	       fabs(log2(fmax(row->prediction.cycle_ns, 1000) / from_ns));
+}
+
+/* @is_sure_only: only settings that may be advised. Identified ones go before extrapolated ones. */
+static const struct lw_grid_row *best_of(const struct search *search, bool is_sure_only)
+{
+	const struct lw_grid_row *row, *best = NULL, *nearest = NULL;
+
+	lw_vec_foreach (row, &search->list->tried) {
+		if (is_sure_only && !is_sure(search, row))
+			continue;
+		if (!best ||
+			(best->prediction.is_extrapolated && !row->prediction.is_extrapolated) ||
+			(best->prediction.is_extrapolated == row->prediction.is_extrapolated &&
+				row->gain_ns.value > best->gain_ns.value))
+			best = row;
+	}
+	if (!best)
+		return NULL;
+	lw_vec_foreach (row, &search->list->tried) {
+		if (row->prediction.is_extrapolated != best->prediction.is_extrapolated ||
+			(is_sure_only && !is_sure(search, row)) ||
+			row->gain_ns.value <
+				best->gain_ns.value - NEARLY_FRAC * search->base.step_ns.value)
+			continue;
+		if (!nearest || distance(search->replay, row) < distance(search->replay, nearest))
+			nearest = row;
+	}
+	return nearest;
+}
+
+static int search_grid(struct search *search)
+{
+	struct lw_advise_grid grid;
+	int status = LW_OK;
+
+	lw_advise_grid(search->replay, &grid);
+	for (size_t q = 0; q < grid.n_fusion; q++)
+		for (size_t c = 0; c < grid.n_cycle && status == LW_OK; c++)
+			status = try_setting(search, grid.fusion_bytes[q], grid.cycle_ns[c]);
+	return status;
+}
+
+static int search_around(struct search *search, double fusion_bytes, double cycle_ns)
+{
+	static const double steps[] = {0.5, 0.7, 1.4, 2};
+	int status = LW_OK;
+
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && status == LW_OK; i++) {
+		double scaled_ns = fmax(cycle_ns * steps[i], least_cycle_ns(search->replay));
+
+		if (fusion_bytes > 0 &&
+			fusion_bytes * steps[i] < 2 * bytes_per_step(search->replay))
+			status = try_setting(search, fusion_bytes * steps[i], cycle_ns);
+		if (status == LW_OK && scaled_ns <= 50e6)
+			status = try_setting(search, fusion_bytes, scaled_ns);
+	}
+	return status;
+}
+
+static int by_setting(const void *a, const void *b)
+{
+	const struct lw_grid_row *x = a, *y = b;
+
+	if (x->prediction.fusion_bytes != y->prediction.fusion_bytes)
+		return x->prediction.fusion_bytes < y->prediction.fusion_bytes ? -1 : 1;
+	return (x->prediction.cycle_ns > y->prediction.cycle_ns) -
+	       (x->prediction.cycle_ns < y->prediction.cycle_ns);
+}
+
+/* ---- words ------------------------------------------------------------------------------------ */
+
+struct share { /* of a step, ns: what exposed communication consists of */
+	double exposed_ns, cycle_ns, wire_ns, copy_ns, poll_ns, n_batches;
+};
+
+static struct share share_of(const struct lw_replay *replay, const struct lw_hvd_totals *totals)
+{
+	double n = replay->input.n_steps;
+
+	return (struct share){totals->exposed_ns / n, totals->exposed_cycle_ns / n,
+		totals->exposed_wire_ns / n, totals->exposed_copy_ns / n,
+		totals->exposed_poll_ns / n, (double)totals->n_batches / n};
+}
+
+static const char *cause(const struct share *from, const struct share *to)
+{
+	double cycle_ns = from->cycle_ns - to->cycle_ns, wire_ns = from->wire_ns - to->wire_ns;
+	double copy_ns = from->copy_ns - to->copy_ns;
+
+	if (cycle_ns >= wire_ns && cycle_ns >= copy_ns)
+		return "most of what can be saved is waiting for the next coordination cycle";
+	if (copy_ns >= wire_ns)
+		return "most of what can be saved is copying into and out of the fusion buffer";
+	if (to->n_batches < from->n_batches)
+		return "many small operations, each with its fixed cost, are what holds the step back";
+	return "tensors wait for the cycle instead of being sent while the rest is computed, so the last operations are late and large";
+}
+
+static void write_share(const struct share *share, char text[192])
+{
+	char exposed[LW_UNIT_TEXT_BYTES], cycle[LW_UNIT_TEXT_BYTES], wire[LW_UNIT_TEXT_BYTES];
+	char copy[LW_UNIT_TEXT_BYTES], poll[LW_UNIT_TEXT_BYTES];
+
+	snprintf(text, 192,
+		"%s exposed (%s on the wire, %s for cycles and ranks, %s copies, %s until noticed) in %.1f operations",
+		lw_ns_format(share->exposed_ns, exposed), lw_ns_format(share->wire_ns, wire),
+		lw_ns_format(share->cycle_ns, cycle), lw_ns_format(share->copy_ns, copy),
+		lw_ns_format(share->poll_ns, poll), share->n_batches);
+}
+
+static void write_setting(double fusion_bytes, double cycle_ns, char text[96])
+{
+	char bytes[LW_UNIT_TEXT_BYTES];
+
+	snprintf(text, 96, "fusion threshold %s, cycle %g ms",
+		fusion_bytes > 0 ? lw_bytes_format(fusion_bytes, bytes) : "0 (off)",
+		cycle_ns / 1e6);
+}
+
+static int add_advice(
+	const struct lw_adviser *self, struct search *search, const struct lw_grid_row *row)
+{
+	struct lw_advice advice = {.id = self->id, .title = self->title, .n_sets = 2};
+	const struct lw_replay *replay = search->replay;
+	struct share from = share_of(replay, &search->base.totals);
+	struct share to = share_of(replay, &row->prediction.totals);
+	double base_ns = search->base.step_ns.value;
+	char from_text[192], to_text[192];
+
+	write_share(&from, from_text);
+	write_share(&to, to_text);
+	snprintf(advice.why, sizeof(advice.why), "%s: a step now has %s; with this it has %s.",
+		cause(&from, &to), from_text, to_text);
+	snprintf(advice.sure, sizeof(advice.sure),
+		"replayed over %u steps; the replay of the recorded setting was off by %.1f %%%s%s",
+		replay->n_steps, 100 * replay->error_frac,
+		row->prediction.is_extrapolated ? "; extrapolated: " : "",
+		row->prediction.is_extrapolated ? row->prediction.step_ns.why : "");
+	advice.set[0].name = "HOROVOD_FUSION_THRESHOLD";
+	snprintf(advice.set[0].value, sizeof(advice.set[0].value), "%.0f",
+		row->prediction.fusion_bytes);
+	advice.set[1].name = "HOROVOD_CYCLE_TIME";
+	snprintf(advice.set[1].value, sizeof(advice.set[1].value), "%g",
+		row->prediction.cycle_ns / 1e6);
+	advice.step_ns = row->prediction.step_ns;
+	advice.gain_frac = (struct lw_figure){row->gain_ns.value / base_ns,
+		row->gain_ns.low / base_ns, row->gain_ns.high / base_ns,
+		row->prediction.step_ns.how, row->prediction.step_ns.why};
+	return lw_vec_push(&search->list->advice, advice);
+}
+
+static int add_nothing(const struct lw_adviser *self, struct search *search)
+{
+	const struct lw_grid_row *best = best_of(search, false);
+	char setting[96], now[96], step[LW_UNIT_TEXT_BYTES], gain[LW_UNIT_TEXT_BYTES];
+	char low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
+
+	write_setting((double)search->replay->setting.fusion_bytes,
+		(double)search->replay->setting.cycle_ns, now);
+	if (best->prediction.is_recorded || best->gain_ns.value <= 0)
+		return lw_advise_find(search->list, self->id,
+			"the recorded setting (%s) is as good as anything this run can tell: %s a step, and none of %zu other settings is predicted to be faster",
+			now, lw_ns_format(search->base.step_ns.value, step),
+			search->list->tried.n - 1);
+	write_setting(best->prediction.fusion_bytes, best->prediction.cycle_ns, setting);
+	return lw_advise_find(search->list, self->id,
+		"the recorded setting (%s) is as good as anything this run can tell: %s a step; the best of %zu others (%s) is predicted to save %s, but the error of that is %s to %s",
+		now, lw_ns_format(search->base.step_ns.value, step), search->list->tried.n - 1,
+		setting, lw_ns_format(best->gain_ns.value, gain),
+		lw_ns_format(best->gain_ns.low, low), lw_ns_format(best->gain_ns.high, high));
+}
+
+int lw_advise_fusion_cycle(
+	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
+{
+	struct search search = {.replay = list->replay, .list = list};
+	const struct lw_grid_row *best;
+	size_t n = lw_replay_n(list->replay);
+	int status;
+
+	(void)run;
+	search.base_ns = malloc(2 * n * sizeof(*search.base_ns));
+	if (!search.base_ns)
+		return lw_fail(LW_ERR_NOMEM, "no memory to search settings");
+	search.other_ns = search.base_ns + n;
+	status = lw_replay_predict(list->replay, &LW_WHATIF_RECORDED, &search.base, search.base_ns);
+	if (status == LW_OK)
+		status = search_grid(&search);
+	if (status == LW_OK) {
+		const struct lw_prediction around = best_of(&search, false)->prediction;
+
+		status = search_around(&search, around.fusion_bytes, around.cycle_ns);
+	}
+	if (status == LW_OK) {
+		qsort(list->tried.at, list->tried.n, sizeof(*list->tried.at), by_setting);
+		best = best_of(&search, true);
+		status = best ? add_advice(self, &search, best) : add_nothing(self, &search);
+	}
+	free(search.base_ns);
+	return status;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* extract_cost.c - what the loop of this run spends on rounds, copies, polls and the wire. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/simulate/extract.h"
+#include "analyzer/simulate/stats.h"
+#include "base/units.h"
+
+enum {
+	MIN_ROUNDS = 10,           /* idle rounds that a mean needs */
+	POLL_NS = 1060000,         /* a sleep of 1 ms and Linux's timer slack */
+	MIN_POLL_LATE_NS = 250000, /* half a poll is the median; noticing at once takes far less */
+	MAX_OVERSLEEP_NS = 2000000,
+};
+
+/* Least squares of y = fixed + per_byte x bytes, both >= 0. */
+struct line {
+	double n, x, y, xx, xy;
+};
+
+static void line_add(struct line *line, double x, double y)
+{
+	line->n++;
+	line->x += x;
+	line->y += y;
+	line->xx += x * x;
+	line->xy += x * y;
+}
+
+static void line_solve(const struct line *line, double *ret_fixed, double *ret_slope)
+{
+	double spread = line->n * line->xx - line->x * line->x;
+
+	*ret_fixed = line->n > 0 ? line->y / line->n : 0;
+	*ret_slope = 0;
+	if (line->n < 3 || spread <= 1e-9 * line->n * line->xx)
+		return;
+	*ret_slope = (line->n * line->xy - line->x * line->y) / spread;
+	if (*ret_slope < 0) {
+		*ret_slope = 0;
+		return;
+	}
+	*ret_fixed = (line->y - *ret_slope * line->x) / line->n;
+	if (*ret_fixed < 0) { /* through the origin */
+		*ret_fixed = 0;
+		*ret_slope = line->x > 0 ? line->y / line->x : 0;
+	}
+}
+
+static bool is_counted(const struct lw_run *run, const struct lw_batch *batch)
+{
+	return batch->step != LW_NONE && lw_extract_is_counted(run, (size_t)batch->step);
+}
+
+static const struct lw_batch *batch_on(
+	const struct lw_run *run, const struct lw_group *group, size_t rank)
+{
+	return &run->ranks.at[rank].batches.at[group->batch_of_rank[rank]];
+}
+
+static bool is_one_clock(const struct lw_run *run)
+{
+	for (size_t r = 1; r < run->ranks.n; r++)
+		if (run->ranks.at[r].clock != run->ranks.at[0].clock)
+			return false;
+	return true;
+}
+
+/* Service time: from the last rank's start to the last end. Across clocks it is the shortest of the
+ * ranks' own durations: the rank that came last waited for nobody. */
+static double service_ns(const struct lw_run *run, const struct lw_group *group, bool one_clock)
+{
+	double shortest_ns = INFINITY;
+
+	if (one_clock)
+		return (double)(group->last_end_ns - group->last_start_ns);
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		const struct lw_batch *batch = batch_on(run, group, r);
+		bool has_wire = batch->wire_start_ns != LW_NS_UNKNOWN;
+
+		shortest_ns = fmin(
+			shortest_ns, has_wire ? (double)(batch->wire_end_ns - batch->wire_start_ns)
+					      : (double)(batch->end_ns - batch->start_ns));
+	}
+	return shortest_ns;
+}
+
+static int take_wire(struct lw_run *run, struct lw_replay *replay)
+{
+	struct lw_wire_sample *samples = malloc((run->groups.n + 1) * sizeof(*samples));
+	const struct lw_group *group;
+	bool one_clock = is_one_clock(run);
+	int64_t free_ns = INT64_MIN;
+	size_t n = 0;
+	int status;
+
+	if (!samples)
+		return lw_fail(LW_ERR_NOMEM, "no memory for %zu operations", run->groups.n);
+	replay->min_batch_bytes = UINT64_MAX;
+	lw_vec_foreach (group, &run->groups) {
+		int64_t idle_ns = free_ns == INT64_MIN ? INT64_MAX : group->last_start_ns - free_ns;
+		double took_ns;
+
+		if (group->n_ranks != run->ranks.n)
+			continue;
+		free_ns = group->last_end_ns > free_ns ? group->last_end_ns : free_ns;
+		if ((group->op != LW_COLL_ALLREDUCE && group->op != LW_COLL_ADASUM) ||
+			!is_counted(run, batch_on(run, group, 0)))
+			continue;
+		took_ns = service_ns(run, group, one_clock);
+		if (took_ns <= 0 || !isfinite(took_ns))
+			continue;
+		samples[n++] = (struct lw_wire_sample){group->bytes, took_ns, idle_ns};
+		if (group->bytes < replay->min_batch_bytes)
+			replay->min_batch_bytes = group->bytes;
+		if (group->bytes > replay->max_batch_bytes)
+			replay->max_batch_bytes = group->bytes;
+	}
+	status = lw_wire_init(&replay->wire, samples, n, replay->cost.round_ns);
+	free(samples);
+	return status;
+}
+
+/* Copies in and out, where the transport's own time is known; else they are part of the wire's. */
+static void take_copies(const struct lw_run *run, struct lw_hvd_cost *cost)
+{
+	struct line in = {0}, out = {0}, single_in = {0}, single_out = {0};
+	double ignored;
+
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		const struct lw_batch *batch;
+
+		lw_vec_foreach (batch, &run->ranks.at[r].batches) {
+			bool is_fused = batch->n_members > 1;
+
+			if (batch->wire_start_ns == LW_NS_UNKNOWN || !is_counted(run, batch))
+				continue;
+			line_add(is_fused ? &in : &single_in, (double)batch->bytes,
+				(double)(batch->wire_start_ns - batch->start_ns));
+			line_add(is_fused ? &out : &single_out, (double)batch->bytes,
+				(double)(batch->end_ns - batch->wire_end_ns));
+		}
+	}
+	line_solve(&in, &cost->copy_in_ns, &cost->copy_in_ns_per_byte);
+	line_solve(&out, &cost->copy_out_ns, &cost->copy_out_ns_per_byte);
+	line_solve(&single_in, &cost->single_in_ns, &ignored);
+	line_solve(&single_out, &cost->single_out_ns, &ignored);
+	/* no fused batch seen: a copy each way at memory speed is not known, so it stays 0 */
+}
+
+static int64_t last_start(const struct lw_run *run, const struct lw_group *group)
+{
+	int64_t last_ns = INT64_MIN;
+
+	for (size_t r = 0; r < run->ranks.n; r++)
+		if (batch_on(run, group, r)->start_ns > last_ns)
+			last_ns = batch_on(run, group, r)->start_ns;
+	return last_ns;
+}
+
+static int64_t last_end(const struct lw_run *run, const struct lw_group *group)
+{
+	int64_t last_ns = INT64_MIN;
+
+	for (size_t r = 0; r < run->ranks.n; r++)
+		if (batch_on(run, group, r)->end_ns > last_ns)
+			last_ns = batch_on(run, group, r)->end_ns;
+	return last_ns;
+}
+
+/* What an idle round takes when one waits for nobody: least over ranks of their means. NAN = none. */
+static double idle_round_ns(const struct lw_run *run)
+{
+	double least_ns = NAN;
+
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		const struct lw_cycle *cycle;
+		double n = 0, sum_ns = 0;
+
+		lw_vec_foreach (cycle, &run->ranks.at[r].cycles) {
+			n += cycle->n_unchanged;
+			sum_ns += (double)cycle->unchanged_ns;
+		}
+		if (n >= MIN_ROUNDS)
+			least_ns = fmin(least_ns, sum_ns / n);
+	}
+	return least_ns;
+}
+
+/* From the last rank's entry into a round to its first operation, and from one to the next. */
+static void take_rounds(const struct lw_run *run, struct lw_hvd_cost *cost)
+{
+	const struct lw_group *group, *before = NULL;
+	double n_first = 0, first_ns = 0, n_next = 0, next_ns = 0, n_agreed = 0, agreed_ns = 0;
+	bool one_clock = is_one_clock(run);
+
+	cost->round_ns = idle_round_ns(run);
+	lw_vec_foreach (group, &run->groups) {
+		const struct lw_batch *batch, *previous;
+
+		if (group->n_ranks != run->ranks.n || !one_clock)
+			continue;
+		batch = batch_on(run, group, 0);
+		previous = before ? batch_on(run, before, 0) : NULL;
+		if (!is_counted(run, batch) || group->round_ns == LW_NS_UNKNOWN) {
+			before = NULL;
+			continue;
+		}
+		if (batch->agreed_ns != LW_NS_UNKNOWN) {
+			n_agreed++;
+			agreed_ns += (double)(batch->agreed_ns - group->round_ns);
+		}
+		if (previous && previous->cycle_ns == batch->cycle_ns) {
+			n_next++;
+			next_ns += (double)(last_start(run, group) - last_end(run, before));
+		} else {
+			n_first++;
+			first_ns += (double)(last_start(run, group) - group->round_ns);
+		}
+		before = group;
+	}
+	if (n_agreed > 0)
+		cost->round_ns = fmin(cost->round_ns, fmax(agreed_ns / n_agreed, 0));
+	if (isnan(cost->round_ns))
+		cost->round_ns = 0;
+	if (n_first > 0)
+		cost->dispatch_ns = fmax(first_ns / n_first - cost->round_ns, 0);
+	if (n_next > 0)
+		cost->between_ns = fmax(next_ns / n_next, 0);
+}
+
+/* How much longer than the cycle time two idle rounds lie apart: the sleep ends late. */
+static int take_oversleep(const struct lw_run *run, int64_t cycle_ns, struct lw_hvd_cost *cost)
+{
+	lw_vec(double) over_ns = {0};
+	const struct lw_cycle *cycle;
+	int status = LW_OK;
+
+	for (size_t r = 0; r < run->ranks.n; r++)
+		lw_vec_foreach (cycle, &run->ranks.at[r].cycles) {
+			double n = cycle->n_unchanged, period_ns;
+
+			if (n < 3)
+				continue;
+			period_ns = ((double)cycle->unchanged_span_ns -
+					    (double)cycle->unchanged_ns / n) /
+				    (n - 1);
+			if (status == LW_OK)
+				status = lw_vec_push(&over_ns, period_ns - (double)cycle_ns);
+		}
+	if (over_ns.n > 0)
+		cost->oversleep_ns =
+			fmin(fmax(lw_stats_median(over_ns.at, over_ns.n), 0), MAX_OVERSLEEP_NS);
+	lw_vec_free(&over_ns);
+	return status;
+}
+
+/* The training thread's poll: with hvd.synchronize() of Horovods that sleep between two looks, a step
+ * resumes up to a poll after its last operation ended; others yield and notice at once. */
+static int take_poll(const struct lw_run *run, struct lw_hvd_cost *cost)
+{
+	lw_vec(double) late_ns = {0};
+	int status = LW_OK;
+
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		const struct lw_rank *rank = &run->ranks.at[r];
+
+		for (size_t s = 0; s < rank->steps.n && status == LW_OK; s++) {
+			const struct lw_step *step = &rank->steps.at[s];
+			const struct lw_batch *last;
+
+			if (!lw_extract_is_counted(run, s) || step->n_batches == 0 ||
+				step->resumed_ns == LW_NS_UNKNOWN)
+				continue;
+			last = &rank->batches.at[step->first_batch + step->n_batches - 1];
+			status = lw_vec_push(&late_ns, (double)(step->resumed_ns - last->end_ns));
+		}
+	}
+	if (late_ns.n > 0 && lw_stats_median(late_ns.at, late_ns.n) > MIN_POLL_LATE_NS)
+		cost->poll_ns = POLL_NS;
+	lw_vec_free(&late_ns);
+	return status;
+}
+
+int lw_extract_cost(struct lw_run *run, struct lw_replay *replay)
+{
+	int status;
+
+	take_rounds(run, &replay->cost);
+	take_copies(run, &replay->cost);
+	status = take_oversleep(run, replay->setting.cycle_ns, &replay->cost);
+	if (status == LW_OK)
+		status = take_poll(run, &replay->cost);
+	if (status == LW_OK)
+		status = take_wire(run, replay);
+	return status;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyzer/simulate/replay.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/simulate/extract.h"
+#include "analyzer/simulate/stats.h"
+
+/* Sizes that the run does not hold matter when they move the step by more than this. */
+static const double EXTRAPOLATED_FRAC = 0.02;
+
+struct job { /* the input of one what-if; owns what differs from the recorded one */
+	struct lw_hvd_input input;
+	struct lw_hvd_setting setting;
+	struct lw_hvd_cost cost;
+	struct lw_wire wire;
+	struct lw_hvd_sim *sim; /* the replay's, or its own for more ranks */
+	bool owns_sim;
+	int64_t *ready_ns, *blocked_ns, *tail_ns, *step_ns;
+};
+
+void lw_replay_free(struct lw_replay *replay)
+{
+	if (!replay)
+		return;
+	free(replay->tensors);
+	free(replay->tensor_of);
+	free(replay->ready_ns);
+	free(replay->blocked_ns);
+	free(replay->tail_ns);
+	free(replay->recorded_step_ns);
+	free(replay->step_ns);
+	lw_hvd_sim_free(replay->sim);
+	free(replay);
+}
+
+uint32_t lw_replay_n(const struct lw_replay *replay)
+{
+	return replay->n_steps;
+}
+
+/* Simulates @job. @ret_ns: mean over ranks of each step but the warm-up one, uncorrected.
+ * Return: their median, NAN after an error. */
+static double simulate(
+	struct job *job, double *ret_ns, double *sorted, struct lw_hvd_totals *ret_totals)
+{
+	uint32_t n_ranks = job->input.n_ranks, n = job->input.n_steps - 1;
+
+	job->cost.wire_ns = lw_wire_ns;
+	job->cost.context = &job->wire;
+	if (lw_hvd_sim_run(job->sim, &job->input, &job->setting, &job->cost, job->step_ns,
+		    ret_totals, NULL) < 0)
+		return NAN;
+	for (uint32_t s = 0; s < n; s++) {
+		double sum_ns = 0;
+
+		for (uint32_t r = 0; r < n_ranks; r++)
+			sum_ns += (double)job->step_ns[(size_t)(s + 1) * n_ranks + r];
+		sorted[s] = sum_ns / n_ranks;
+	}
+	if (ret_ns)
+		memcpy(ret_ns, sorted, n * sizeof(*sorted));
+	return lw_stats_median(sorted, n);
+}
+
+static void recorded_job(const struct lw_replay *replay, struct job *job)
+{
+	*job = (struct job){.input = replay->input,
+		.setting = replay->setting,
+		.cost = replay->cost,
+		.wire = replay->wire,
+		.sim = replay->sim,
+		.step_ns = replay->step_ns};
+}
+
+/* What the replay of the recorded setting misses. */
+static int calibrate(struct lw_replay *replay)
+{
+	uint32_t n = replay->n_steps;
+	double *missed_ns = malloc(2 * n * sizeof(*missed_ns));
+	double low_ns, high_ns, *sorted = missed_ns + n;
+	struct job job;
+
+	if (!missed_ns)
+		return lw_fail(LW_ERR_NOMEM, "no memory to replay %u steps", n);
+	memcpy(sorted, replay->recorded_step_ns, n * sizeof(*sorted));
+	replay->recorded_ns = lw_stats_median(sorted, n);
+	recorded_job(replay, &job);
+	simulate(&job, missed_ns, sorted, NULL);
+	for (uint32_t s = 0; s < n; s++)
+		missed_ns[s] = replay->recorded_step_ns[s] - missed_ns[s];
+	lw_stats_interval(missed_ns, n, &replay->bias_ns, &low_ns, &high_ns);
+	replay->residual_ns = (high_ns - low_ns) / 2;
+	replay->error_frac = fabs(replay->bias_ns) / replay->recorded_ns;
+	free(missed_ns);
+	return LW_OK;
+}
+
+int lw_replay_new(struct lw_run *run, struct lw_replay **ret_replay)
+{
+	struct lw_replay *replay = calloc(1, sizeof(*replay));
+	int status = replay ? LW_OK : lw_fail(LW_ERR_NOMEM, "no memory");
+
+	if (status == LW_OK)
+		status = lw_extract_job(run, replay);
+	if (status == LW_OK)
+		status = lw_extract_cost(run, replay);
+	if (status == LW_OK)
+		status = lw_hvd_sim_new(
+			replay->input.n_ranks, replay->input.n_tensors, &replay->sim);
+	if (status == LW_OK)
+		status = calibrate(replay);
+	if (status < 0)
+		lw_replay_free(replay);
+	else
+		*ret_replay = replay;
+	return status;
+}
+
+static void job_done(struct job *job)
+{
+	free(job->ready_ns);
+	if (job->owns_sim)
+		lw_hvd_sim_free(job->sim);
+}
+
+/* Own arrays for @n_ranks ranks. A rank beyond the recorded ones is a recorded rank, shifted by some
+ * steps, so that ranks differ from each other as much as recorded ones differ from step to step. */
+static int resample(const struct lw_replay *replay, struct job *job, uint32_t n_ranks, double frac)
+{
+	uint32_t n_tensors = job->input.n_tensors, n_steps = job->input.n_steps;
+	uint32_t n_known = job->input.n_ranks;
+	size_t n_rows = (size_t)n_steps * n_ranks;
+
+	job->ready_ns = malloc(n_rows * ((size_t)n_tensors + 3) * sizeof(*job->ready_ns));
+	if (!job->ready_ns)
+		return lw_fail(LW_ERR_NOMEM, "no memory to simulate %u ranks", n_ranks);
+	job->blocked_ns = job->ready_ns + n_rows * n_tensors;
+	job->tail_ns = job->blocked_ns + n_rows;
+	job->step_ns = job->tail_ns + n_rows;
+	for (uint32_t s = 0; s < n_steps; s++)
+		for (uint32_t r = 0; r < n_ranks; r++) {
+			uint32_t from_step = (s + r / n_known * 7) % n_steps;
+			size_t from = (size_t)from_step * n_known + r % n_known;
+			size_t to = (size_t)s * n_ranks + r;
+
+			for (uint32_t t = 0; t < n_tensors; t++) {
+				int64_t at_ns = replay->ready_ns[from * n_tensors + t];
+
+				job->ready_ns[to * n_tensors + t] =
+					at_ns < 0 ? LW_HVD_NOT_IN_STEP
+						  : (int64_t)llround((double)at_ns * frac);
+			}
+			job->blocked_ns[to] =
+				(int64_t)llround((double)replay->blocked_ns[from] * frac);
+			job->tail_ns[to] = (int64_t)llround((double)replay->tail_ns[from] * frac);
+		}
+	job->input.n_ranks = n_ranks;
+	job->input.ready_ns = job->ready_ns;
+	job->input.blocked_ns = job->blocked_ns;
+	job->input.tail_ns = job->tail_ns;
+	if (n_ranks <= n_known)
+		return LW_OK;
+	job->owns_sim = lw_hvd_sim_new(n_ranks, n_tensors, &job->sim) == LW_OK;
+	return job->owns_sim ? LW_OK : LW_ERR_NOMEM;
+}
+
+int lw_replay_scale(const struct lw_replay *replay, const struct lw_whatif *whatif,
+	struct lw_wire_scale *ret_scale)
+{
+	double known = replay->input.n_ranks, n = whatif->n_ranks ? whatif->n_ranks : known;
+
+	*ret_scale = (struct lw_wire_scale){whatif->latency_frac, 1 / whatif->bandwidth_frac};
+	if (n == known)
+		return LW_OK;
+	if (known < 2)
+		return lw_fail(LW_ERR_UNSUPPORTED,
+			"a run of one rank holds no network: %.0f ranks cannot be predicted from it",
+			n);
+	/* ring all-reduce: 2 (N - 1) messages one after the other, 2 (N - 1) / N of the bytes on
+	 * each link (Thakur et al. 2005) */
+	ret_scale->latency_frac *= (n - 1) / (known - 1);
+	ret_scale->volume_frac *= (n - 1) / n / ((known - 1) / known);
+	return LW_OK;
+}
+
+/* Return: LW_OK; the job is to be freed by job_done() in any case. */
+static int whatif_job(
+	const struct lw_replay *replay, const struct lw_whatif *whatif, struct job *job)
+{
+	uint32_t n_ranks = whatif->n_ranks ? whatif->n_ranks : replay->input.n_ranks;
+	int status;
+
+	recorded_job(replay, job);
+	if (isfinite(whatif->fusion_bytes))
+		job->setting.fusion_bytes = (uint64_t)whatif->fusion_bytes;
+	if (isfinite(whatif->cycle_ns))
+		job->setting.cycle_ns = (int64_t)llround(whatif->cycle_ns);
+	status = lw_replay_scale(replay, whatif, &job->wire.scale);
+	if (status < 0)
+		return status;
+	job->cost.round_ns *= job->wire.scale.latency_frac;
+	if (n_ranks == replay->input.n_ranks && whatif->compute_frac == 1)
+		return LW_OK;
+	return resample(replay, job, n_ranks, whatif->compute_frac);
+}
+
+static bool is_recorded(const struct lw_replay *replay, const struct lw_whatif *whatif)
+{
+	return !(isfinite(whatif->fusion_bytes) &&
+		       (uint64_t)whatif->fusion_bytes != replay->setting.fusion_bytes) &&
+	       !(isfinite(whatif->cycle_ns) &&
+		       (int64_t)llround(whatif->cycle_ns) != replay->setting.cycle_ns) &&
+	       (whatif->n_ranks == 0 || whatif->n_ranks == replay->input.n_ranks) &&
+	       whatif->bandwidth_frac == 1 && whatif->latency_frac == 1 &&
+	       whatif->compute_frac == 1;
+}
+
+static double guessed(struct job *job, enum lw_wire_guess guess, double *sorted)
+{
+	job->wire.guess = guess;
+	return simulate(job, NULL, sorted, NULL);
+}
+
+/* Widens the interval by what the run does not say about the sizes that this setting sends. */
+static void extrapolate(
+	struct job *job, struct lw_prediction *prediction, double *sorted, double raw_ns)
+{
+	double low_ns = guessed(job, LW_WIRE_OPTIMISTIC, sorted) - raw_ns;
+	double high_ns = guessed(job, LW_WIRE_PESSIMISTIC, sorted) - raw_ns;
+
+	prediction->step_ns.low += fmin(low_ns, 0);
+	prediction->step_ns.high += fmax(high_ns, 0);
+	if (high_ns - low_ns <= EXTRAPOLATED_FRAC * raw_ns)
+		return;
+	prediction->is_extrapolated = true;
+	prediction->step_ns.how = LW_ASSUMED;
+	prediction->step_ns.why =
+		(double)prediction->totals.max_batch_bytes >
+				job->wire.all.bytes[job->wire.all.n_bins - 1]
+			? "it sends larger operations than any in this run: their cost is extrapolated"
+			: "it sends smaller operations than any in this run: their cost under load is not known";
+}
+
+int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
+	struct lw_prediction *ret_prediction, double *ret_step_ns)
+{
+	uint32_t n = replay->n_steps;
+	double *raw_ns = malloc(2 * n * sizeof(*raw_ns)), *sorted = raw_ns + n;
+	double median_ns, low_ns, high_ns, wire_ns, off_ns;
+	struct lw_prediction prediction = {0};
+	struct job job = {0};
+	int status = raw_ns ? LW_OK : lw_fail(LW_ERR_NOMEM, "no memory to predict %u steps", n);
+
+	if (status == LW_OK)
+		status = whatif_job(replay, whatif, &job);
+	if (status < 0)
+		goto done;
+	prediction.is_recorded = is_recorded(replay, whatif);
+	prediction.fusion_bytes = (double)job.setting.fusion_bytes;
+	prediction.cycle_ns = (double)job.setting.cycle_ns;
+	prediction.n_ranks = job.input.n_ranks;
+	simulate(&job, raw_ns, sorted, &prediction.totals);
+	lw_stats_interval(raw_ns, n, &median_ns, &low_ns, &high_ns);
+
+	job.wire.scale.latency_frac *= 1 + replay->wire.error_frac;
+	job.wire.scale.volume_frac *= 1 + replay->wire.error_frac;
+	wire_ns = simulate(&job, NULL, sorted, NULL) - median_ns;
+	job.wire.scale.latency_frac /= 1 + replay->wire.error_frac;
+	job.wire.scale.volume_frac /= 1 + replay->wire.error_frac;
+
+	/* independent sources of error: steps, the correction, costs, and what else the model misses */
+	off_ns = prediction.is_recorded ? 0 : replay->bias_ns;
+	off_ns = replay->residual_ns * replay->residual_ns + wire_ns * wire_ns + off_ns * off_ns;
+	prediction.wire_error_ns = wire_ns;
+	prediction.step_ns = (struct lw_figure){median_ns + replay->bias_ns,
+		median_ns + replay->bias_ns - sqrt(pow(median_ns - low_ns, 2) + off_ns),
+		median_ns + replay->bias_ns + sqrt(pow(high_ns - median_ns, 2) + off_ns),
+		LW_PREDICTED, NULL};
+	if (prediction.n_ranks != replay->input.n_ranks) {
+		prediction.step_ns.how = LW_ASSUMED;
+		prediction.step_ns.why =
+			"other ranks are assumed to compute as the recorded ones do and to form a ring";
+	}
+	if (prediction.totals.n_batches > 0 &&
+		(!lw_wire_knows(&job.wire, (double)prediction.totals.min_batch_bytes) ||
+			!lw_wire_knows(&job.wire, (double)prediction.totals.max_batch_bytes)))
+		extrapolate(&job, &prediction, sorted, median_ns);
+	for (uint32_t s = 0; ret_step_ns && s < n; s++)
+		ret_step_ns[s] = raw_ns[s] + replay->bias_ns;
+	*ret_prediction = prediction;
+done:
+	job_done(&job);
+	free(raw_ns);
+	return status;
+}
+
+struct lw_figure lw_replay_gain(const struct lw_replay *replay, const double *base_ns,
+	const double *other_ns, double wire_error_ns)
+{
+	uint32_t n = replay->n_steps;
+	struct lw_figure gain = {NAN, NAN, NAN, LW_PREDICTED, NULL};
+	double *saved_ns = malloc(3 * n * sizeof(*saved_ns)), middle_ns, low_ns, high_ns, off_ns;
+
+	if (!saved_ns) {
+		gain.why = "no memory";
+		return gain;
+	}
+	for (uint32_t s = 0; s < n; s++)
+		saved_ns[s] = base_ns[s] - other_ns[s];
+	lw_stats_interval(saved_ns, n, &middle_ns, &low_ns, &high_ns);
+	memcpy(saved_ns + n, base_ns, n * sizeof(*saved_ns));
+	memcpy(saved_ns + 2 * n, other_ns, n * sizeof(*saved_ns));
+	gain.value = lw_stats_median(saved_ns + n, n) - lw_stats_median(saved_ns + 2 * n, n);
+	off_ns = replay->bias_ns * replay->bias_ns + wire_error_ns * wire_error_ns;
+	gain.low = gain.value - sqrt(pow(middle_ns - low_ns, 2) + off_ns);
+	gain.high = gain.value + sqrt(pow(high_ns - middle_ns, 2) + off_ns);
+	free(saved_ns);
+	return gain;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * replay.h - the counted steps of a run, replayed by the simulator under the recorded or other settings.
+ *
+ * Reads:  a run after match and step.   Writes: nothing; findings become diags of the run.
+ * Not for: the loop itself (hvd_cycle.h), or which setting to take (advise/).
+ *
+ * The recorded setting is replayed first. What the replay misses, the median over steps of recorded
+ * minus simulated, is added to every prediction: compute is replayed as recorded, so a miss can only
+ * be time that the loop spends and the model does not know (scheduling, callbacks), and that comes
+ * once a step, whatever the setting. A ratio would make long steps pay more for it. Since another
+ * setting may need more or less of it, its full size also widens the interval of every setting but
+ * the recorded one.
+ */
+#ifndef LAPWING_ANALYZER_SIMULATE_REPLAY_H
+#define LAPWING_ANALYZER_SIMULATE_REPLAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analyzer/run.h"
+#include "analyzer/simulate/hvd_cycle.h"
+#include "analyzer/simulate/wire.h"
+
+struct lw_replay {
+	/* the job: input.* point into what follows */
+	struct lw_hvd_input input; /* the first step stands twice: its first pass only warms up */
+	struct lw_hvd_tensor *tensors;
+	uint32_t *tensor_of; /* index into run->tensors, by input tensor */
+	int64_t *ready_ns, *blocked_ns, *tail_ns;
+	double *recorded_step_ns; /* [n_steps]: mean over ranks, without the doubled first */
+	uint32_t n_steps;
+	struct lw_hvd_setting setting; /* as recorded */
+	bool is_setting_known;         /* else Horovod's defaults are assumed */
+	struct lw_hvd_cost cost;       /* without wire: that is set for each run */
+	struct lw_wire wire;
+	/* what the run was like */
+	double recorded_ns; /* median of recorded_step_ns */
+	double batches_per_step;
+	uint64_t min_batch_bytes, max_batch_bytes;
+	/* what the replay of the recorded setting showed */
+	double bias_ns;     /* median of recorded - simulated, added to every prediction */
+	double residual_ns; /* half width of the 95 % interval of that median */
+	double error_frac;  /* of the replay before it was corrected: |bias| / recorded */
+	uint32_t n_clamped; /* ready times outside their step */
+	struct lw_hvd_sim *sim;
+	int64_t *step_ns; /* scratch: [input.n_steps][n_ranks] */
+};
+
+/* What is asked. 0 or NAN = as recorded. */
+struct lw_whatif {
+	double fusion_bytes, cycle_ns; /* NAN = as recorded */
+	uint32_t n_ranks;              /* 0 = as recorded */
+	double bandwidth_frac, latency_frac,
+		compute_frac; /* of the recorded; > 0, 1 = as recorded */
+};
+
+#define LW_WHATIF_RECORDED ((struct lw_whatif){NAN, NAN, 0, 1, 1, 1})
+
+struct lw_prediction {
+	struct lw_figure step_ns; /* median step; how = PREDICTED, or ASSUMED with why set */
+	bool is_recorded;         /* the setting of the run itself */
+	bool is_extrapolated;     /* sends operations unlike any the run holds: why says which */
+	double fusion_bytes, cycle_ns;
+	uint32_t n_ranks;
+	struct lw_hvd_totals totals; /* of all steps, the warm-up included */
+	double wire_error_ns;        /* part of the interval: what the costs are not sure of */
+};
+
+/**
+ * lw_replay_new() - take the inputs out of @run and replay the recorded setting.
+ * Return: LW_OK; LW_ERR_LIMIT with the reason (no Horovod batches, too few counted steps, no ready
+ * times, no setting), LW_ERR_NOMEM. Free with lw_replay_free().
+ */
+int lw_replay_new(struct lw_run *run, struct lw_replay **ret_replay);
+void lw_replay_free(struct lw_replay *replay);
+
+/**
+ * lw_replay_scale() - what @whatif does to the cost of an operation: bandwidth, latency, ranks.
+ * Return: LW_OK, LW_ERR_UNSUPPORTED (other ranks asked of a run of one rank).
+ */
+int lw_replay_scale(const struct lw_replay *replay, const struct lw_whatif *whatif,
+	struct lw_wire_scale *ret_scale);
+
+/** lw_replay_n() - how many steps a prediction stands on; the length of @ret_step_ns below. */
+uint32_t lw_replay_n(const struct lw_replay *replay);
+
+/**
+ * lw_replay_predict() - the median step under @whatif.
+ * @ret_step_ns: NULL, or lw_replay_n() corrected step times (mean over ranks), in recorded order
+ * Return: LW_OK, LW_ERR_NOMEM (more ranks than recorded need more memory).
+ */
+int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
+	struct lw_prediction *ret_prediction, double *ret_step_ns);
+
+/**
+ * lw_replay_gain() - how much less a step takes in @other than in @base, paired step by step.
+ * The interval is that of the paired median (bootstrap), widened by the replay's miss.
+ */
+struct lw_figure lw_replay_gain(const struct lw_replay *replay, const double *base_ns,
+	const double *other_ns, double wire_error_ns);
+
+#endif /* LAPWING_ANALYZER_SIMULATE_REPLAY_H */

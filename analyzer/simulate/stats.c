@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyzer/simulate/stats.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+enum { N_RESAMPLES = 200 };
+
+static int ascending(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+double lw_stats_median(double *values, size_t n)
+{
+	if (n == 0)
+		return NAN;
+	qsort(values, n, sizeof(*values), ascending);
+	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/* splitmix64: a fixed sequence, so that the same run gives the same interval */
+static uint64_t next_random(uint64_t *state)
+{
+	uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+/* The median of a resample of sorted values, from how often each was drawn. */
+static double resampled_median(const double *sorted, size_t n, uint64_t *random)
+{
+	uint16_t drawn[LW_STATS_MAX] = {0};
+	size_t below = 0, lower = 0, i = 0;
+
+	for (size_t k = 0; k < n; k++)
+		drawn[next_random(random) % n]++;
+	for (; below + drawn[i] < (n + 1) / 2; i++)
+		below += drawn[i];
+	lower = i;
+	if (n % 2 || below + drawn[i] > n / 2)
+		return sorted[i];
+	do
+		i++;
+	while (!drawn[i]);
+	return (sorted[lower] + sorted[i]) / 2;
+}
+
+void lw_stats_interval(
+	const double *values, size_t n, double *ret_median, double *ret_low, double *ret_high)
+{
+	double sorted[LW_STATS_MAX], medians[N_RESAMPLES];
+	size_t stride = (n + LW_STATS_MAX - 1) / LW_STATS_MAX, n_kept = 0;
+	uint64_t random = 1;
+
+	*ret_low = *ret_high = NAN;
+	for (size_t i = 0; i < n; i += stride)
+		sorted[n_kept++] = values[i];
+	*ret_median = lw_stats_median(sorted, n_kept);
+	if (n_kept < 2)
+		return;
+	for (size_t i = 0; i < N_RESAMPLES; i++)
+		medians[i] = resampled_median(sorted, n_kept, &random);
+	qsort(medians, N_RESAMPLES, sizeof(*medians), ascending);
+	*ret_low = medians[N_RESAMPLES * 25 / 1000];
+	*ret_high = medians[N_RESAMPLES - 1 - N_RESAMPLES * 25 / 1000];
+}

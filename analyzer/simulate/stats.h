@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stats.h - medians and their bootstrap intervals, the same for the same numbers. */
+#ifndef LAPWING_ANALYZER_SIMULATE_STATS_H
+#define LAPWING_ANALYZER_SIMULATE_STATS_H
+
+#include <stddef.h>
+
+enum { LW_STATS_MAX = 512 }; /* longer series are thinned to this many before resampling */
+
+/** lw_stats_median() - of @n values, @values is sorted in place; NAN when @n is 0. */
+double lw_stats_median(double *values, size_t n);
+
+/**
+ * lw_stats_interval() - median of @values (not modified) and its 95 % percentile interval from 200
+ * resamples (Efron and Tibshirani 1993). One value, or none: the interval is not known, NAN.
+ */
+void lw_stats_interval(
+	const double *values, size_t n, double *ret_median, double *ret_low, double *ret_high);
+
+#endif /* LAPWING_ANALYZER_SIMULATE_STATS_H */

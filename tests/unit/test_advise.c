@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Advice: never worse than doing nothing, never below its own error, and plain where it cannot tell. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "analyzer/advise/advise.h"
+#include "base/units.h"
+#include "tests/unit/sim_run.h"
+
+enum { MAX_TENSORS = 200 };
+static const double MS = 1e6;
+
+struct link {
+	double fixed_ns, ns_per_byte;
+};
+
+static double link_ns(const void *context, uint64_t bytes, int64_t idle_ns)
+{
+	const struct link *link = context;
+
+	(void)idle_ns;
+	return link->fixed_ns + link->ns_per_byte * (double)bytes;
+}
+
+struct job {
+	struct sim_spec spec;
+	uint64_t bytes[MAX_TENSORS];
+	struct link link;
+};
+
+static void job_init(struct job *job, uint32_t n_ranks, uint32_t n_tensors, uint64_t bytes)
+{
+	*job = (struct job){.link = {300e3, 80}};
+	job->spec = (struct sim_spec){.n_ranks = n_ranks,
+		.n_tensors = n_tensors,
+		.n_steps = 25,
+		.forward_ns = 50 * LW_NS_PER_MS,
+		.gap_ns = 2 * LW_NS_PER_MS,
+		.jitter_ns = LW_NS_PER_MS,
+		.seed = 5};
+	for (uint32_t t = 0; t < n_tensors; t++)
+		job->bytes[t] = bytes;
+	job->spec.setting = (struct lw_hvd_setting){128 << 20, 5 * LW_NS_PER_MS, 1};
+	job->spec.cost = (struct lw_hvd_cost){.wire_ns = link_ns,
+		.round_ns = 200e3,
+		.oversleep_ns = 60e3,
+		.dispatch_ns = 30e3,
+		.between_ns = 20e3,
+		.copy_in_ns_per_byte = 0.2,
+		.copy_out_ns_per_byte = 0.2,
+		.poll_ns = 1060e3};
+}
+
+/* @job holds pointers into itself: set them last. */
+static void job_advise(struct job *job, struct lw_run **ret_run, struct lw_advice_list *ret_list)
+{
+	job->spec.bytes = job->bytes;
+	job->spec.cost.context = &job->link;
+	*ret_run = sim_run_new(&job->spec);
+	assert_int_equal(lw_advise(*ret_run, ret_list), 0);
+}
+
+static double truth_ns(const struct job *job, const struct lw_advice *advice)
+{
+	struct job other = *job;
+
+	other.spec.bytes = other.bytes;
+	other.spec.cost.context = &other.link;
+	if (advice) {
+		other.spec.setting.fusion_bytes = strtoull(advice->set[0].value, NULL, 10);
+		other.spec.setting.cycle_ns =
+			(int64_t)llround(strtod(advice->set[1].value, NULL) * MS);
+	}
+	return sim_median_ns(&other.spec);
+}
+
+static void a_cycle_that_is_too_long_is_found(void **state)
+{
+	struct job job;
+	struct lw_run *run;
+	struct lw_advice_list list;
+	char line[LW_ADVICE_TEXT_BYTES];
+	double before_ns, after_ns;
+
+	(void)state;
+	job_init(&job, 2, 40, 20000);
+	job.spec.setting.cycle_ns = 50 * LW_NS_PER_MS;
+	job_advise(&job, &run, &list);
+	assert_int_equal(list.advice.n, 1);
+	print_message("%s\n%s\n%s\n", lw_advise_top_line(&list, line), list.advice.at[0].why,
+		list.advice.at[0].sure);
+	assert_string_equal(list.advice.at[0].set[1].name, "HOROVOD_CYCLE_TIME");
+	assert_true(strtod(list.advice.at[0].set[1].value, NULL) < 25);
+	assert_non_null(strstr(list.advice.at[0].why, "tensors wait for the cycle"));
+	before_ns = truth_ns(&job, NULL);
+	after_ns = truth_ns(&job, &list.advice.at[0]);
+	assert_true(fabs(1 - after_ns / before_ns - list.advice.at[0].gain_frac.value) < 0.02);
+	lw_advice_list_free(&list);
+	sim_run_free(run);
+}
+
+static void many_small_operations_are_found(void **state)
+{
+	struct job job;
+	struct lw_run *run;
+	struct lw_advice_list list;
+
+	(void)state;
+	job_init(&job, 4, 100, 4000);
+	for (uint32_t t = 0; t < 100; t += 10)
+		job.bytes[t] = 40000; /* two sizes tell a fixed cost from a rate */
+	job.link.fixed_ns = 4 * MS;
+	job.spec.setting.fusion_bytes = 0;
+	job_advise(&job, &run, &list);
+	assert_int_equal(list.advice.n, 1);
+	print_message("%s\n", list.advice.at[0].why);
+	assert_non_null(strstr(list.advice.at[0].why, "many small operations"));
+	assert_true(strtod(list.advice.at[0].set[0].value, NULL) >= 8000);
+	assert_true(truth_ns(&job, &list.advice.at[0]) < 0.9 * truth_ns(&job, NULL));
+	lw_advice_list_free(&list);
+	sim_run_free(run);
+}
+
+static void a_good_setting_is_left_alone_in_plain_words(void **state)
+{
+	struct job job;
+	struct lw_run *run;
+	struct lw_advice_list list;
+	char line[LW_ADVICE_TEXT_BYTES];
+
+	(void)state;
+	job_init(&job, 2, 40, 20000);
+	job.spec.setting.cycle_ns = 2 * LW_NS_PER_MS;
+	job_advise(&job, &run, &list);
+	print_message("%s\n", lw_advise_top_line(&list, line));
+	assert_int_equal(list.advice.n, 0);
+	assert_true(list.findings.n >= 1);
+	assert_non_null(strstr(line, "is as good as anything this run can tell"));
+	assert_non_null(strstr(line, "cycle 2 ms"));
+	lw_advice_list_free(&list);
+	sim_run_free(run);
+}
+
+/* Whatever the job: what is advised is predicted and truly not slower, and its gain is above its
+ * error. The truth is the simulator with the true costs and other ready times. */
+static void advice_is_never_worse_than_doing_nothing(void **state)
+{
+	static const double cycles_ms[] = {1, 5, 20, 50};
+	static const uint64_t fusion[] = {0, 1 << 16, 1 << 20, 128 << 20};
+	uint32_t n_advised = 0, n_silent = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 32; i++) {
+		struct job job;
+		struct lw_run *run;
+		struct lw_advice_list list;
+		const struct lw_grid_row *row;
+
+		job_init(&job, 1u << (i % 3), 20 + i, (uint64_t)1000 << (i % 8));
+		job.spec.setting =
+			(struct lw_hvd_setting){fusion[i % 4], (int64_t)(cycles_ms[i / 8] * MS), 1};
+		job.spec.seed = i + 100;
+		job_advise(&job, &run, &list);
+		lw_vec_foreach (row, &list.tried)
+			assert_true(row->prediction.step_ns.low <= row->prediction.step_ns.value &&
+				    row->prediction.step_ns.value <= row->prediction.step_ns.high);
+		if (list.advice.n == 0) {
+			n_silent++;
+		} else {
+			const struct lw_advice *advice = &list.advice.at[0];
+			double before_ns, after_ns;
+
+			n_advised++;
+			assert_true(advice->gain_frac.low > 0);
+			assert_true(advice->step_ns.value < list.baseline_ns.value);
+			job.spec.seed = i + 1000;
+			before_ns = truth_ns(&job, NULL);
+			after_ns = truth_ns(&job, advice);
+			if (after_ns > before_ns * 1.003)
+				fail_msg("case %u: %s=%s %s=%s makes %.2f ms of %.2f ms", i,
+					advice->set[0].name, advice->set[0].value,
+					advice->set[1].name, advice->set[1].value, after_ns / MS,
+					before_ns / MS);
+		}
+		lw_advice_list_free(&list);
+		sim_run_free(run);
+	}
+	print_message("%u jobs advised, %u left alone\n", n_advised, n_silent);
+	assert_true(n_advised > 0 && n_silent > 0);
+}
+
+static void one_size_of_operation_is_called_too_little(void **state)
+{
+	struct job job;
+	struct lw_run *run;
+	struct lw_advice_list list;
+	const struct lw_finding *finding;
+	bool says_so = false;
+
+	(void)state;
+	job_init(&job, 2, 30, 4000);
+	job.spec.forward_ns = LW_NS_PER_MS;
+	job.spec.gap_ns = 1000;
+	job.spec.jitter_ns = 100;
+	job_advise(&job, &run, &list); /* everything in one operation */
+	lw_vec_foreach (finding, &list.findings)
+		says_so = says_so || strstr(finding->text, "HOROVOD_FUSION_THRESHOLD=30000");
+	assert_true(says_so);
+	lw_advice_list_free(&list);
+	sim_run_free(run);
+}
+
+static void no_replay_means_no_advice_and_the_reason(void **state)
+{
+	struct job job;
+	struct lw_run *run;
+	struct lw_advice_list list;
+	char line[LW_ADVICE_TEXT_BYTES];
+
+	(void)state;
+	job_init(&job, 2, 4, 4000);
+	job.spec.n_steps = 2;
+	job_advise(&job, &run, &list);
+	assert_int_equal(list.advice.n, 0);
+	assert_true(isnan(list.baseline_ns.value));
+	assert_non_null(strstr(lw_advise_top_line(&list, line), "1 counted step"));
+	assert_int_equal(run->diags.n, 1);
+	assert_string_equal(run->diags.at[0].kind, "no_advice");
+	assert_int_equal(lw_advise_store(run, &list), 0); /* no store: nothing to do */
+	lw_advice_list_free(&list);
+	sim_run_free(run);
+}
+
+static void results_are_stored_and_the_same_each_time(void **state)
+{
+	char path[] = "/tmp/lapwing-advise-XXXXXX";
+	struct job job;
+	struct lw_run *run;
+	struct lw_advice_list list;
+	struct lw_store *store;
+	int64_t n_rows[2], n_advice[2], sum[2];
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(lw_store_open(path, LW_STORE_CREATE, &store), 0);
+	job_init(&job, 2, 40, 20000);
+	job.spec.setting.cycle_ns = 50 * LW_NS_PER_MS;
+	for (int i = 0; i < 2; i++) {
+		job_advise(&job, &run, &list);
+		assert_int_equal(lw_vec_push(&run->stores, store), 0);
+		assert_int_equal(lw_advise_store(run, &list), 0);
+		assert_int_equal(
+			lw_store_int(store, "SELECT count(*) FROM prediction", &n_rows[i]), 0);
+		assert_int_equal(n_rows[i], list.tried.n);
+		lw_store_int(
+			store, "SELECT count(*) FROM advice WHERE gain_frac > 0", &n_advice[i]);
+		lw_store_int(store,
+			"SELECT CAST(sum(step_ns + low_ns + high_ns) AS INTEGER) FROM prediction",
+			&sum[i]);
+		lw_vec_free(&run->stores);
+		lw_advice_list_free(&list);
+		sim_run_free(run);
+	}
+	assert_int_equal(n_advice[0], 1);
+	assert_int_equal(n_advice[1], 1);
+	assert_int_equal(n_rows[0], n_rows[1]);
+	assert_int_equal(sum[0], sum[1]);
+	lw_store_close(store);
+	remove(path);
+}
+
+static void a_search_over_a_large_job_takes_less_than_a_second(void **state)
+{
+	struct job job;
+	struct lw_run *run;
+	struct lw_advice_list list;
+	struct timespec from, to;
+	double took_s;
+
+	(void)state;
+	job_init(&job, 4, 200, 20000);
+	job.spec.n_steps = 31;
+	job.spec.bytes = job.bytes;
+	job.spec.cost.context = &job.link;
+	run = sim_run_new(&job.spec);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+	assert_int_equal(lw_advise(run, &list), 0);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+	took_s = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+	print_message(
+		"%zu settings x 30 steps x 4 ranks x 200 tensors: %.3f s\n", list.tried.n, took_s);
+	assert_true(took_s < 1);
+	lw_advice_list_free(&list);
+	sim_run_free(run);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_cycle_that_is_too_long_is_found),
+		cmocka_unit_test(many_small_operations_are_found),
+		cmocka_unit_test(a_good_setting_is_left_alone_in_plain_words),
+		cmocka_unit_test(advice_is_never_worse_than_doing_nothing),
+		cmocka_unit_test(one_size_of_operation_is_called_too_little),
+		cmocka_unit_test(no_replay_means_no_advice_and_the_reason),
+		cmocka_unit_test(results_are_stored_and_the_same_each_time),
+		cmocka_unit_test(a_search_over_a_large_job_takes_less_than_a_second),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replay: a run that the simulator made, taken apart and predicted, against the truth it was made of. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyzer/simulate/replay.h"
+#include "analyzer/simulate/stats.h"
+#include "base/units.h"
+#include "tests/unit/sim_run.h"
+
+enum { N_TENSORS = 40 };
+static const double MS = 1e6;
+
+static double true_wire_ns(const void *context, uint64_t bytes, int64_t idle_ns)
+{
+	(void)context;
+	(void)idle_ns;
+	return 400e3 + 60.0 * (double)bytes; /* 0.4 ms and 16.7 MB/s */
+}
+
+static struct sim_spec spec_of(uint32_t n_ranks, double cycle_ms, uint64_t fusion_bytes)
+{
+	static uint64_t bytes[N_TENSORS];
+	struct sim_spec spec = {.n_ranks = n_ranks,
+		.n_tensors = N_TENSORS,
+		.n_steps = 25,
+		.bytes = bytes,
+		.forward_ns = 60 * LW_NS_PER_MS,
+		.gap_ns = 6 * LW_NS_PER_MS,
+		.jitter_ns = LW_NS_PER_MS,
+		.seed = 7};
+
+	for (uint32_t t = 0; t < N_TENSORS; t++)
+		bytes[t] = 100000;
+	spec.setting = (struct lw_hvd_setting){fusion_bytes, (int64_t)(cycle_ms * MS), 1};
+	spec.cost = (struct lw_hvd_cost){.wire_ns = true_wire_ns,
+		.round_ns = 300e3,
+		.oversleep_ns = 80e3,
+		.dispatch_ns = 30e3,
+		.between_ns = 20e3,
+		.copy_in_ns = 10e3,
+		.copy_in_ns_per_byte = 0.1,
+		.copy_out_ns = 5e3,
+		.copy_out_ns_per_byte = 0.1,
+		.poll_ns = 1060e3};
+	return spec;
+}
+
+static struct lw_replay *replay_of(struct lw_run *run)
+{
+	struct lw_replay *replay = NULL;
+
+	if (lw_replay_new(run, &replay) < 0)
+		fail_msg("%s", lw_error_text());
+	return replay;
+}
+
+static void the_recorded_setting_is_reproduced(void **state)
+{
+	static const struct {
+		uint32_t n_ranks;
+		double cycle_ms;
+		uint64_t fusion_bytes;
+	} cases[] = {
+		{1, 5, 1 << 27}, {2, 1, 1 << 27}, {2, 20, 1 << 20}, {4, 5, 0}, {4, 50, 300000}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sim_spec spec =
+			spec_of(cases[i].n_ranks, cases[i].cycle_ms, cases[i].fusion_bytes);
+		struct lw_run *run = sim_run_new(&spec);
+		struct lw_replay *replay = replay_of(run);
+		struct lw_prediction prediction;
+
+		assert_int_equal(
+			lw_replay_predict(replay, &LW_WHATIF_RECORDED, &prediction, NULL), 0);
+		print_message(
+			"%u ranks, Q %llu, cycle %g ms: recorded %.3f ms, replay off by %+.3f ms\n",
+			cases[i].n_ranks, (unsigned long long)cases[i].fusion_bytes,
+			cases[i].cycle_ms, replay->recorded_ns / MS, replay->bias_ns / MS);
+		assert_true(replay->error_frac < 0.01);
+		assert_true(prediction.is_recorded);
+		assert_false(prediction.is_extrapolated);
+		assert_true(fabs(prediction.step_ns.value / replay->recorded_ns - 1) < 0.005);
+		assert_true(prediction.step_ns.low <= prediction.step_ns.value);
+		assert_true(prediction.step_ns.high >= prediction.step_ns.value);
+		lw_replay_free(replay);
+		sim_run_free(run);
+	}
+}
+
+static void costs_of_the_loop_are_found_again(void **state)
+{
+	struct sim_spec spec = spec_of(4, 5, 300000);
+	struct lw_run *run = sim_run_new(&spec);
+	struct lw_replay *replay = replay_of(run);
+	const struct lw_hvd_cost *cost = &replay->cost;
+
+	(void)state;
+	assert_true(fabs(cost->round_ns - 300e3) < 1e3);
+	assert_true(fabs(cost->oversleep_ns - 80e3) < 1e3);
+	assert_true(fabs(cost->dispatch_ns - 30e3) < 1e3);
+	assert_true(fabs(cost->poll_ns - 1060e3) < 1e3);
+	assert_true(fabs(lw_wire_ns(&replay->wire, 100000, 0) / 6.4e6 - 1) < 0.01);
+	assert_true(fabs(lw_wire_ns(&replay->wire, 200000, INT64_MAX) / 12.4e6 - 1) < 0.01);
+	lw_replay_free(replay);
+	sim_run_free(run);
+}
+
+/* The truth is the simulator with the true costs; the prediction knows only the run. */
+static void other_settings_are_predicted_from_one_run(void **state)
+{
+	static const double cycles_ms[] = {2, 5, 20, 50};
+	static const uint64_t fusion[] = {0, 1 << 18, 1 << 27};
+	struct sim_spec spec = spec_of(4, 5, 1 << 27);
+	struct lw_run *run = sim_run_new(&spec);
+	struct lw_replay *replay = replay_of(run);
+
+	(void)state;
+	for (size_t c = 0; c < 4; c++)
+		for (size_t q = 0; q < 3; q++) {
+			struct lw_whatif whatif = LW_WHATIF_RECORDED;
+			struct lw_prediction prediction;
+			double truth_ns;
+
+			whatif.fusion_bytes = (double)fusion[q];
+			whatif.cycle_ns = cycles_ms[c] * MS;
+			assert_int_equal(lw_replay_predict(replay, &whatif, &prediction, NULL), 0);
+			spec = spec_of(4, cycles_ms[c], fusion[q]);
+			truth_ns = sim_median_ns(&spec);
+			print_message(
+				"Q %9llu cycle %4g ms: true %.2f ms, predicted %.2f (%.2f to %.2f)%s\n",
+				(unsigned long long)fusion[q], cycles_ms[c], truth_ns / MS,
+				prediction.step_ns.value / MS, prediction.step_ns.low / MS,
+				prediction.step_ns.high / MS,
+				prediction.is_extrapolated ? ", extrapolated" : "");
+			assert_true(fabs(prediction.step_ns.value / truth_ns - 1) < 0.02);
+		}
+	lw_replay_free(replay);
+	sim_run_free(run);
+}
+
+static void unseen_small_operations_are_called_extrapolated(void **state)
+{
+	static uint64_t bytes[N_TENSORS];
+	struct sim_spec spec = spec_of(2, 50, 1 << 27);
+	struct lw_whatif whatif = LW_WHATIF_RECORDED;
+	struct lw_prediction prediction;
+	struct lw_replay *replay;
+	struct lw_run *run;
+
+	(void)state;
+	for (uint32_t t = 0; t < N_TENSORS; t++)
+		bytes[t] = 2000;
+	spec.bytes = bytes;
+	spec.forward_ns = LW_NS_PER_MS;
+	spec.gap_ns = 1000;
+	spec.jitter_ns = 100;
+	run = sim_run_new(&spec); /* all 40 in one batch of 80 kB */
+	replay = replay_of(run);
+	whatif.fusion_bytes = 0;
+	assert_int_equal(lw_replay_predict(replay, &whatif, &prediction, NULL), 0);
+	assert_true(prediction.is_extrapolated);
+	assert_int_equal(prediction.step_ns.how, LW_ASSUMED);
+	assert_non_null(strstr(prediction.step_ns.why, "smaller operations"));
+	spec.setting.fusion_bytes = 0;
+	assert_in_range((uint64_t)sim_median_ns(&spec), (uint64_t)prediction.step_ns.low,
+		(uint64_t)prediction.step_ns.high);
+	/* the bound: 40 operations, each 32 times a round's cost */
+	assert_true(prediction.step_ns.high > 40 * 32 * 0.9 * 300e3);
+	lw_replay_free(replay);
+	sim_run_free(run);
+}
+
+static void a_faster_network_and_more_ranks_move_the_right_way(void **state)
+{
+	struct sim_spec spec = spec_of(2, 5, 1 << 27);
+	struct lw_whatif whatif = LW_WHATIF_RECORDED;
+	struct lw_prediction now, then;
+	struct lw_replay *replay;
+	struct lw_run *run;
+
+	(void)state;
+	spec.gap_ns = LW_NS_PER_MS;
+	run = sim_run_new(&spec);
+	replay = replay_of(run);
+	lw_replay_predict(replay, &LW_WHATIF_RECORDED, &now, NULL);
+	whatif.bandwidth_frac = 10;
+	assert_int_equal(lw_replay_predict(replay, &whatif, &then, NULL), 0);
+	assert_true(then.step_ns.value < now.step_ns.value * 0.7);
+	assert_false(then.is_recorded);
+	whatif = LW_WHATIF_RECORDED;
+	whatif.n_ranks = 8;
+	assert_int_equal(lw_replay_predict(replay, &whatif, &then, NULL), 0);
+	assert_int_equal(then.n_ranks, 8);
+	assert_true(then.step_ns.value > now.step_ns.value * 1.3);
+	assert_int_equal(then.step_ns.how, LW_ASSUMED);
+	whatif.n_ranks = 1; /* no network: what is left is compute, cycles and polls */
+	assert_int_equal(lw_replay_predict(replay, &whatif, &then, NULL), 0);
+	assert_true(then.step_ns.value < now.step_ns.value * 0.7);
+	whatif = LW_WHATIF_RECORDED;
+	whatif.compute_frac = 2;
+	assert_int_equal(lw_replay_predict(replay, &whatif, &then, NULL), 0);
+	assert_true(then.step_ns.value > now.step_ns.value * 1.2);
+	lw_replay_free(replay);
+	sim_run_free(run);
+}
+
+static void one_rank_cannot_tell_about_more(void **state)
+{
+	struct sim_spec spec = spec_of(1, 5, 1 << 27);
+	struct lw_run *run = sim_run_new(&spec);
+	struct lw_replay *replay = replay_of(run);
+	struct lw_whatif whatif = LW_WHATIF_RECORDED;
+	struct lw_prediction prediction;
+
+	(void)state;
+	whatif.n_ranks = 4;
+	assert_int_equal(lw_replay_predict(replay, &whatif, &prediction, NULL), LW_ERR_UNSUPPORTED);
+	assert_non_null(strstr(lw_error_text(), "one rank"));
+	lw_replay_free(replay);
+	sim_run_free(run);
+}
+
+static void runs_that_cannot_be_replayed_say_why(void **state)
+{
+	struct sim_spec spec = spec_of(2, 5, 1 << 27);
+	struct lw_run *run;
+	struct lw_replay *replay;
+	struct lw_member *member;
+	struct lw_step *step;
+
+	(void)state;
+	run = sim_run_new(&spec);
+	run->ranks.at[0].setting_changed = true;
+	assert_int_equal(lw_replay_new(run, &replay), LW_ERR_LIMIT);
+	assert_non_null(strstr(lw_error_text(), "autotuner"));
+	run->ranks.at[0].setting_changed = false;
+
+	for (size_t r = 0; r < run->ranks.n; r++)
+		lw_vec_foreach (member, &run->ranks.at[r].members)
+			member->ready_ns = LW_NS_UNKNOWN;
+	assert_int_equal(lw_replay_new(run, &replay), LW_ERR_LIMIT);
+	assert_non_null(strstr(lw_error_text(), "ready time"));
+
+	lw_vec_foreach (step, &run->ranks.at[1].steps)
+		step->excluded = "warm-up";
+	assert_int_equal(lw_replay_new(run, &replay), LW_ERR_LIMIT);
+	assert_non_null(strstr(lw_error_text(), "0 counted steps"));
+
+	run->ranks.at[0].framework = LW_FRAMEWORK_TORCH_DDP;
+	assert_int_equal(lw_replay_new(run, &replay), LW_ERR_LIMIT);
+	assert_non_null(strstr(lw_error_text(), "not a Horovod job"));
+	sim_run_free(run);
+}
+
+static void the_same_run_gives_the_same_figures(void **state)
+{
+	struct sim_spec spec = spec_of(2, 5, 1 << 20);
+	struct lw_run *run = sim_run_new(&spec);
+	struct lw_replay *one = replay_of(run), *two = replay_of(run);
+	struct lw_whatif whatif = LW_WHATIF_RECORDED;
+	struct lw_prediction first, second;
+
+	(void)state;
+	whatif.cycle_ns = 20 * MS;
+	lw_replay_predict(one, &whatif, &first, NULL);
+	lw_replay_predict(one, &LW_WHATIF_RECORDED, &second, NULL);
+	lw_replay_predict(two, &whatif, &second, NULL);
+	assert_memory_equal(&first.step_ns.value, &second.step_ns.value, 3 * sizeof(double));
+	lw_replay_free(one);
+	lw_replay_free(two);
+	sim_run_free(run);
+}
+
+static void medians_and_their_intervals(void **state)
+{
+	double values[101], median, low, high;
+
+	(void)state;
+	for (int i = 0; i < 101; i++)
+		values[i] = (i * 37) % 101;
+	lw_stats_interval(values, 101, &median, &low, &high);
+	assert_true(median == 50);
+	/* binomial: order statistics 41 and 61 of 101 bound the median at 95 % */
+	assert_true(low >= 36 && low <= 44 && high >= 56 && high <= 64);
+	values[0] = 7;
+	lw_stats_interval(values, 1, &median, &low, &high);
+	assert_true(median == 7 && isnan(low) && isnan(high));
+	values[0] = 1;
+	values[1] = 2;
+	lw_stats_interval(values, 2, &median, &low, &high);
+	assert_true(median == 1.5 && low == 1 && high == 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_recorded_setting_is_reproduced),
+		cmocka_unit_test(costs_of_the_loop_are_found_again),
+		cmocka_unit_test(other_settings_are_predicted_from_one_run),
+		cmocka_unit_test(unseen_small_operations_are_called_extrapolated),
+		cmocka_unit_test(a_faster_network_and_more_ranks_move_the_right_way),
+		cmocka_unit_test(one_rank_cannot_tell_about_more),
+		cmocka_unit_test(runs_that_cannot_be_replayed_say_why),
+		cmocka_unit_test(the_same_run_gives_the_same_figures),
+		cmocka_unit_test(medians_and_their_intervals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
