@@ -65,7 +65,8 @@ def main():
             print(f"step {step:3d}  loss {loss.item():.3f}  {times[-1] * 1000:.1f} ms", flush=True)
     times = sorted(times[len(times) // 3:])
     if hvd.rank() == 0:
-        print(f"median step {times[len(times) // 2] * 1000:.2f} ms over {len(times)} steps", flush=True)
+        print(f"median step {times[len(times) // 2] * 1000:.2f} ms, mean step {sum(times) / len(times) * 1000:.2f} ms, "
+              f"{len(times)} steps", flush=True)
     hvd.shutdown()
 
 
