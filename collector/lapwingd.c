@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lapwingd.c - the collector as a process: started by `record` (--foreground), or by the first rank of
+ * a job that was started with the variables alone (then it becomes a daemon and logs to DIR/log).
+ */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/units.h"
+#include "collector/collector.h"
+#include "schema/rundir.h"
+
+const char *argp_program_version = "lapwingd " LAPWING_VERSION;
+
+/* The first rank starts the collector; the grace covers launchers that start ranks one by one. */
+enum { GRACE_S = 2 };
+
+static struct lw_collect_options options = {
+	.created_by = "lapwing " LAPWING_VERSION,
+	.command = "",
+	.until = LW_UNTIL_GONE,
+	.grace_ns = GRACE_S * LW_NS_PER_S,
+};
+static bool is_foreground;
+static int ready_fd = -1;
+
+static void say_ready(void)
+{
+	if (ready_fd < 0)
+		return;
+	if (write(ready_fd, "r", 1) < 0)
+		return; /* whoever started us has gone; the job has not */
+	close(ready_fd);
+	ready_fd = -1;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	switch (key) {
+	case 'd':
+		options.dir = argument;
+		return 0;
+	case 'o':
+		options.out = argument;
+		return 0;
+	case 'c':
+		options.command = argument;
+		return 0;
+	case 'f':
+		is_foreground = true;
+		return 0;
+	case 'r':
+		ready_fd = (int)strtol(argument, NULL, 10);
+		return 0;
+	case 's':
+		options.starter = (pid_t)strtol(argument, NULL, 10);
+		options.until = LW_UNTIL_STOP;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "'%s': takes no arguments", argument);
+		return 0;
+	case ARGP_KEY_END:
+		if (!options.dir)
+			argp_error(state, "--dir is missing");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* Leaves the rank's session, directory and descriptors; what it has to say goes to DIR/log. */
+static void become_daemon(void)
+{
+	char path[PATH_MAX];
+	pid_t pid = fork();
+	int fd;
+
+	if (pid != 0)
+		_exit(pid < 0 ? LW_EXIT_FAILED : LW_EXIT_OK);
+	setsid();
+	snprintf(path, sizeof(path), "%s/" LW_RUNDIR_LOG, options.dir);
+	fd = open("/dev/null", O_RDWR);
+	dup2(fd, 0);
+	dup2(fd, 1);
+	dup2(fd, 2);
+	if (fd > 2)
+		close(fd);
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		dup2(fd, 2);
+	if (fd > 2)
+		close(fd);
+}
+
+static void ignore_signals(void)
+{
+	static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTSTP, SIGUSR2};
+
+	/* Ctrl-C ends the job; its collector still has to store what the job did. */
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		signal(ignored[i], SIG_IGN);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp_option argp_options[] = {
+		{"dir", 'd', "DIR", 0, "ring directory", 0},
+		{"out", 'o', "FILE", 0, "run file to write", 0},
+		{"command", 'c', "TEXT", 0, "what is recorded", 0},
+		{"foreground", 'f', NULL, 0, "stay in the foreground, errors on stderr", 0},
+		{"ready-fd", 'r', "FD", 0, "write a byte there when the run file is there", 0},
+		{"starter", 's', "PID", 0, "collect until DIR/stop appears or PID ends", 0}, {0}};
+	static const struct argp argp = {argp_options, parse, NULL,
+		"Collects the rings of one job on one host into one run file.", NULL, NULL, NULL};
+	bool has_begun;
+	int status;
+
+	argp_err_exit_status = LW_EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, NULL);
+	ignore_signals();
+	if (!is_foreground)
+		become_daemon();
+	options.ready = say_ready;
+	status = lw_collect(&options, &has_begun);
+	if (status == LW_ERR_STATE && !has_begun && !is_foreground)
+		return LW_EXIT_OK; /* another rank was first */
+	if (status < 0 && has_begun)
+		fprintf(stderr,
+			"lapwing: %s; recording stopped, the job goes on. What was not stored yet waits:"
+			" `lapwing salvage %s` (or with -o ELSEWHERE)\n",
+			lw_error_text(), options.dir);
+	else if (status < 0)
+		fprintf(stderr, "lapwing: %s\n", lw_error_text());
+	return status < 0 ? LW_EXIT_FAILED : LW_EXIT_OK;
+}

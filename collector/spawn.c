@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spawn.c - start lapwingd as a child and wait until its run file is there. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "collector/collector.h"
+
+int lw_collector_spawn(const char *program, const struct lw_collect_options *options)
+{
+	char ready[16], starter[16];
+	const char *argv[] = {program, "--foreground", "--dir", options->dir, "--out", options->out,
+		"--command", options->command, "--ready-fd", ready, "--starter", starter, NULL};
+	posix_spawnattr_t attributes;
+	sigset_t none;
+	int fds[2], error, status;
+	char byte;
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return lw_fail(LW_ERR_IO, "pipe: %s", strerror(errno));
+	fcntl(fds[1], F_SETFD, 0); /* the write end goes along */
+	snprintf(ready, sizeof(ready), "%d", fds[1]);
+	snprintf(starter, sizeof(starter), "%d", (int)getpid());
+	sigemptyset(&none);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	/* A session of its own: Ctrl-C and a hangup of the terminal are for the job. */
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+	error = posix_spawn(
+		&pid, program, NULL, &attributes, (char *const *)(uintptr_t)argv, environ);
+	posix_spawnattr_destroy(&attributes);
+	close(fds[1]);
+	if (error) {
+		close(fds[0]);
+		return lw_fail(LW_ERR_IO, "%s: %s", program, strerror(error));
+	}
+	do {
+		n = read(fds[0], &byte, 1);
+	} while (n < 0 && errno == EINTR);
+	close(fds[0]);
+	if (n == 1)
+		return pid;
+	waitpid(pid, &status, 0);
+	return lw_fail(LW_ERR_STATE, "the collector did not start");
+}
