@@ -8,8 +8,10 @@
 const char *argp_program_version = "lapwing " LAPWING_VERSION;
 
 static const struct lw_command commands[] = {
+	{"record", "run a command and record what every rank of it does", lw_cmd_record},
 	{"doctor", "say which hooks can see a command, before it runs", lw_cmd_doctor},
 	{"info", "say what is in a run file", lw_cmd_info},
+	{"salvage", "finish the run of a collector that died", lw_cmd_salvage},
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

@@ -168,8 +168,17 @@ static int check_identity(struct lw_store *store, int64_t *ret_version)
 
 static int open_db(struct lw_store *store, const char *path, int flags)
 {
-	if (sqlite3_open_v2(path, &store->db, flags, NULL) != SQLITE_OK)
+	if (sqlite3_open_v2(path, &store->db, flags, NULL) != SQLITE_OK) {
+		/* SQLite says "unable to open database file"; the system knows why. */
+		int reason = sqlite3_system_errno(store->db);
+
+		if (sqlite3_errcode(store->db) == SQLITE_CANTOPEN && reason)
+			return lw_fail(LW_ERR_IO, "%s: %s%s", path, strerror(reason),
+				reason == ENOENT && flags & SQLITE_OPEN_CREATE
+					? " (its folder does not exist)"
+					: "");
 		return lw_store_fail(store, path);
+	}
 	sqlite3_extended_result_codes(store->db, 1);
 	sqlite3_busy_timeout(store->db, 5000);
 	/* A run may come from a stranger: no SQL hidden in its schema may call anything with effects. */

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_record.c - `lapwing record -- CMD...`: run a command with the tracer preloaded.
+ *
+ * The command's output, input, signals and exit code stay its own. Mistakes in record's own options
+ * are found before the command starts.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/cmd.h"
+#include "cli/probe.h"
+#include "collector/collector.h"
+#include "schema/launcher.h"
+#include "schema/ring.h"
+#include "schema/rundir.h"
+#include "schema/store.h"
+
+/* What a shell says of a command that it cannot start. */
+enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127, EXIT_SIGNAL = 128 };
+enum { USUAL_RINGS = 16 }; /* recording threads on a host, to choose where the rings have room */
+
+struct options {
+	const char *out, *hooks, *ring_records;
+	bool is_quiet;
+	char **command;
+};
+
+struct session {
+	struct options options;
+	struct lw_place place;
+	char out[PATH_MAX], dir[LW_RUNDIR_PATH_BYTES];
+	char library[PATH_MAX], collector[PATH_MAX];
+	pid_t collector_pid, child_pid;
+};
+
+/* ---- before the command starts ----------------------------------------------------------------- */
+
+/* build/bin/lapwing -> build/lib/liblapwing.so, build/bin/lapwingd; the same once installed. */
+static int find_own_files(struct session *s)
+{
+	char bin[PATH_MAX - 64];
+	ssize_t n = readlink("/proc/self/exe", bin, sizeof(bin) - 1);
+	char *slash;
+
+	bin[n > 0 ? n : 0] = '\0';
+	slash = strrchr(bin, '/');
+	if (!slash)
+		return lw_fail(LW_ERR_IO, "/proc/self/exe: %s", strerror(errno));
+	*slash = '\0';
+	snprintf(s->collector, sizeof(s->collector), "%s/lapwingd", bin);
+	slash = strrchr(bin, '/');
+	snprintf(s->library, sizeof(s->library), "%.*s/lib/liblapwing.so",
+		(int)(slash ? slash - bin : 0), bin);
+	if (access(s->library, R_OK) < 0)
+		return lw_fail(LW_ERR_IO, "%s: %s (build or install lapwing again)", s->library,
+			strerror(errno));
+	return LW_OK;
+}
+
+/* Return: an exit code when the command cannot run, 0 when it can; warns of what cannot be traced. */
+static int check_command(const struct session *s)
+{
+	const char *name = s->options.command[0];
+	struct lw_probe probe;
+
+	lw_probe_command(name, &probe);
+	if (probe.kind == LW_PROBE_MISSING) {
+		lw_cli_say("record: %s: command not found", name);
+		return EXIT_NOT_FOUND;
+	}
+	if (probe.kind == LW_PROBE_NOT_EXECUTABLE) {
+		lw_cli_say("record: %s: not an executable file", name);
+		return EXIT_NOT_EXECUTABLE;
+	}
+	if (probe.is_privileged)
+		lw_cli_say(
+			"record: %s runs with another user's rights, so the loader ignores LD_PRELOAD:"
+			" it will not be recorded",
+			probe.path);
+	else if (probe.kind == LW_PROBE_STATIC)
+		lw_cli_say("record: %s is linked statically: it will not be recorded", probe.path);
+	return 0;
+}
+
+static int choose_out(struct session *s)
+{
+	const char *pattern = s->options.out;
+
+	if (!pattern) /* one record per rank must not write one file */
+		pattern = s->place.rank >= 0 ? "run-%r.lapwing" : "run.lapwing";
+	return lw_path_expand(pattern, s->place.rank, s->out, sizeof(s->out));
+}
+
+static void append_preload(const char *library)
+{
+	const char *old = getenv("LD_PRELOAD");
+	char *both = NULL;
+
+	if (!old || !*old)
+		setenv("LD_PRELOAD", library, 1);
+	else if (asprintf(&both, "%s:%s", old, library) > 0)
+		setenv("LD_PRELOAD", both, 1);
+	free(both);
+}
+
+static void set_environment(const struct session *s)
+{
+	char path[PATH_MAX];
+
+	append_preload(s->library);
+	setenv(LW_ENV_DIR, s->dir, 1);
+	/* On other hosts LAPWING_DIR is missing: the first rank there starts a collector for this name. */
+	if (s->out[0] == '/')
+		setenv(LW_ENV_OUT, s->out, 1);
+	else if (getcwd(path, sizeof(path) - strlen(s->out) - 2)) {
+		strcat(path, "/");
+		strcat(path, s->out);
+		setenv(LW_ENV_OUT, path, 1);
+	}
+	if (s->options.hooks)
+		setenv(LW_ENV_HOOKS, s->options.hooks, 1);
+	if (s->options.ring_records)
+		setenv(LW_ENV_RING_RECORDS, s->options.ring_records, 1);
+	setenv("NVTX_INJECTION64_PATH", s->library, 0);
+}
+
+/* ---- while it runs --------------------------------------------------------------------------------- */
+
+static void caught_signals(sigset_t *set)
+{
+	static const int signals[] = {
+		SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+
+	sigemptyset(set);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaddset(set, signals[i]);
+}
+
+/* Return: an exit code as a shell gives it. */
+static int exit_code_of(int status)
+{
+	return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Passes signals on until @pid has ended. Return: its wait status. */
+static int wait_and_forward(const sigset_t *signals, pid_t pid)
+{
+	for (;;) {
+		siginfo_t info;
+		int status, signal = sigwaitinfo(signals, &info);
+
+		/* What the terminal sends goes to the whole group: the command has it already. */
+		if (signal > 0 && signal != SIGCHLD && info.si_code <= 0)
+			kill(pid, signal);
+		if (signal == SIGCHLD && waitpid(pid, &status, WNOHANG) == pid)
+			return status;
+	}
+}
+
+static int start_command(struct session *s, const sigset_t *old_signals)
+{
+	s->child_pid = fork();
+	if (s->child_pid < 0)
+		return lw_fail(LW_ERR_IO, "fork: %s", strerror(errno));
+	if (s->child_pid == 0) {
+		sigprocmask(SIG_SETMASK, old_signals, NULL);
+		set_environment(s);
+		execvp(s->options.command[0], s->options.command);
+		lw_cli_say("record: %s: %s", s->options.command[0], strerror(errno));
+		_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
+	}
+	return LW_OK;
+}
+
+/* ---- afterwards -------------------------------------------------------------------------------------- */
+
+/* The command has ended; its collector stores the rest. Ranks may still run (a launcher that was
+ * killed): say so, and let an impatient user end it. Return: the collector's exit code. */
+static int wait_for_collector(const struct session *s, const sigset_t *signals)
+{
+	const struct timespec patience = {.tv_sec = 2};
+	bool has_said = s->options.is_quiet;
+
+	for (;;) {
+		int status, signal = sigtimedwait(signals, NULL, &patience);
+
+		if (waitpid(s->collector_pid, &status, WNOHANG) == s->collector_pid)
+			return exit_code_of(status);
+		if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP)
+			kill(s->collector_pid, SIGUSR1);
+		else if (signal < 0 && !has_said && isatty(STDERR_FILENO)) {
+			lw_cli_say("record: the command has ended; waiting for recorded processes"
+				   " that still run (Ctrl-C: do not wait)");
+			has_said = true;
+		}
+	}
+}
+
+static void summarize(const struct session *s)
+{
+	struct lw_store *store;
+	int64_t n_ranks = 0, n_processes = 0, n_events = 0, n_lost = 0, n_died = 0;
+	int status = lw_store_open(s->out, LW_STORE_READ, &store);
+
+	if (status < 0) {
+		lw_cli_fail(status);
+		return;
+	}
+	status = lw_store_int(store, "SELECT count(DISTINCT rank) FROM process", &n_ranks);
+	if (status == LW_OK)
+		status = lw_store_int(store, "SELECT count(*) FROM process", &n_processes);
+	if (status == LW_OK)
+		status = lw_store_int(
+			store, "SELECT coalesce(sum(n_stored), 0) FROM thread", &n_events);
+	if (status == LW_OK)
+		status =
+			lw_store_int(store, "SELECT coalesce(sum(n_lost), 0) FROM thread", &n_lost);
+	if (status == LW_OK)
+		status = lw_store_int(
+			store, "SELECT count(*) FROM process WHERE ended = 'died'", &n_died);
+	lw_store_close(store);
+	if (status < 0)
+		lw_cli_fail(status);
+	else if (!n_processes)
+		lw_cli_say("%s: nothing was recorded: no MPI, Horovod, Gloo or mark was seen"
+			   " (`lapwing doctor -- %s ...` says what can be)",
+			s->out, s->options.command[0]);
+	else if (s->place.rank <= 0 || n_lost || n_died) /* one line a job, not one a rank */
+		lw_cli_say("%s: %lld rank(s), %lld events, %lld lost%s", s->out,
+			(long long)(n_ranks ? n_ranks : n_processes), (long long)n_events,
+			(long long)n_lost, n_died ? "; a process died" : "");
+}
+
+static int record(struct session *s)
+{
+	char command[4096] = "";
+	struct lw_collect_options collect = {.out = s->out, .command = command};
+	sigset_t signals, old_signals;
+	int status, code;
+
+	for (char **word = s->options.command; *word; word++) {
+		size_t n = strlen(command);
+
+		snprintf(command + n, sizeof(command) - n, "%s%s", n ? " " : "", *word);
+	}
+	status = lw_rundir_make(USUAL_RINGS * lw_ring_file_bytes(LW_RING_RECORDS_DEFAULT), s->dir);
+	if (status < 0)
+		return lw_cli_fail(status);
+	collect.dir = s->dir;
+	caught_signals(&signals);
+	sigprocmask(SIG_BLOCK, &signals, &old_signals);
+	s->collector_pid = lw_collector_spawn(s->collector, &collect);
+	if (s->collector_pid < 0) {
+		lw_rundir_remove(s->dir);
+		/* LW_ERR_STATE: the collector has said why */
+		return s->collector_pid == LW_ERR_STATE ? LW_EXIT_FAILED
+							: lw_cli_fail(s->collector_pid);
+	}
+	status = start_command(s, &old_signals);
+	code = status < 0 ? lw_cli_fail(status)
+			  : exit_code_of(wait_and_forward(&signals, s->child_pid));
+	status = lw_rundir_stop(s->dir, code);
+	if (status < 0)
+		kill(s->collector_pid, SIGTERM);
+	if (wait_for_collector(s, &signals) == LW_EXIT_OK && !s->options.is_quiet)
+		summarize(s);
+	return code;
+}
+
+/* ---- the verb ------------------------------------------------------------------------------------------ */
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+	char *end;
+	unsigned long n;
+
+	switch (key) {
+	case 'o':
+		options->out = argument;
+		return 0;
+	case 'H':
+		options->hooks = argument;
+		return 0;
+	case 'r':
+		n = strtoul(argument, &end, 10);
+		if (*end || n < LW_RING_MIN_RECORDS || n > LW_RING_MAX_RECORDS || n & (n - 1))
+			argp_error(state, "--ring-records %s: a power of two from %d to %d",
+				argument, LW_RING_MIN_RECORDS, LW_RING_MAX_RECORDS);
+		options->ring_records = argument;
+		return 0;
+	case 'q':
+		options->is_quiet = true;
+		return 0;
+	case ARGP_KEY_ARGS:
+		options->command = state->argv + state->next;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(
+			state, "which command? (lapwing record [OPTION...] -- COMMAND [ARG...])");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int lw_cmd_record(int argc, char **argv)
+{
+	static const struct argp_option argp_options[] = {
+		{"output", 'o', "FILE", 0,
+			"run file to write; %h host, %p pid, %r rank, %q{NAME} environment"
+			" (default run.lapwing; run-%r.lapwing inside a launcher)",
+			0},
+		{"hooks", 'H', "LIST", 0,
+			"only these, or not those: mpi,horovod,gloo,socket,wait,mark; -socket (default all)",
+			0},
+		{"ring-records", 'r', "N", 0, "records a thread can have waiting (default 65536)",
+			0},
+		{"quiet", 'q', NULL, 0, "no summary line on stderr", 0}, {0}};
+	static const struct argp argp = {argp_options, parse, "-- COMMAND [ARG...]",
+		"Runs COMMAND, unchanged, and records what every rank of it does.\n\n"
+		"  lapwing record -- mpirun -np 4 python3 train.py          one file\n"
+		"  mpirun -np 4 lapwing record -- python3 train.py          one file a rank\n"
+		"  LD_PRELOAD=liblapwing.so LAPWING_OUT=run.lapwing mpirun -np 4 ...   without record"
+		"\vReturns COMMAND's exit code, 128 + N when signal N ended it; 126 not executable,"
+		" 127 not found; 1 or 2 when record itself could not start (COMMAND then has not run).",
+		NULL, NULL, NULL};
+	static struct session session;
+	int status, code;
+
+	lw_cli_parse(&argp, argc, argv, ARGP_IN_ORDER, &session.options);
+	session.place = lw_place_from_environment();
+	code = check_command(&session);
+	if (code)
+		return code;
+	status = choose_out(&session);
+	if (status == LW_OK)
+		status = find_own_files(&session);
+	if (status < 0)
+		return lw_cli_fail(lw_cause(status, "record"));
+	return record(&session);
+}
