@@ -68,6 +68,7 @@ struct lw_group {
 	int op;
 	uint64_t bytes;
 	uint32_t n_ranks;       /* ranks on which it was found */
+	uint32_t n_wanted;      /* ranks that took part, those not in the run included */
 	int64_t first_ready_ns; /* first rank had one of its tensors: NEGOTIATE starts */
 	int64_t last_ready_ns;  /* last rank had the last of its tensors */
 	int32_t first_rank,
@@ -127,7 +128,7 @@ struct lw_step {
 	int64_t negotiate_ns, wait_ns, allreduce_ns,
 		misc_ns; /* unions over the step, clipped to it */
 	/* phases: what the two above consist of; LW_NS_UNKNOWN where it cannot be known */
-	int64_t late_ns; /* of negotiate_ns: a tensor was queued here, not yet on all ranks */
+	int64_t late_ns; /* of negotiate_ns: a tensor was queued somewhere, not yet on all its ranks */
 	int64_t tick_ns; /* of wait_ns: queued everywhere, no operation running: waiting for the cycle */
 	int64_t entry_ns; /* of allreduce_ns: in the collective before the last rank had entered it */
 	/* overlap: exposed_ns by what went on, the first that applies; they add up to exposed_ns */
@@ -139,7 +140,7 @@ struct lw_rank {
 	int32_t rank;       /* in the job */
 	int64_t process_id; /* in its store */
 	size_t store;       /* index into run->stores */
-	const char *host;
+	char *host;
 	int framework, transport; /* enum lw_framework, enum lw_transport */
 	int64_t start_ns, end_ns;
 	bool died;                       /* ended without saying so */
@@ -189,6 +190,9 @@ struct lw_run {
 /** lw_run_diag() - add a finding; @text is copied. Same stage and kind are merged, n added. */
 int lw_run_diag(struct lw_run *run, const char *stage, const char *kind, uint64_t n,
 	const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/** lw_run_diag_reset() - forget the findings of @stage: it is about to run again. */
+void lw_run_diag_reset(struct lw_run *run, const char *stage);
 
 /**
  * lw_run_load() - read @n_paths run files (one per host or per rank) into memory.

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * load.c - run files into one struct lw_run: which processes are its ranks, what is missing.
+ *
+ * Reads:  every raw table.   Writes: nothing.
+ * Not for: judging; odd input becomes a finding (diag) and the rest is used.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/load/load.h"
+
+struct candidate { /* a process of some store */
+	size_t store;
+	int64_t process_id, start_ns, end_ns, n_operations, clock;
+	int32_t rank, size; /* -1 = not known */
+	int framework, transport;
+	bool died, has_ended;
+	char *host;
+};
+typedef lw_vec(struct candidate) candidates;
+
+static const char candidates_sql[] =
+	"SELECT p.id, p.rank, p.size, p.framework, p.transport, p.start_ns, p.end_ns, p.ended, h.name,"
+	" h.boot_id, h.clock, (SELECT count(*) FROM batch b JOIN thread t ON t.id = b.thread_id WHERE"
+	" t.process_id = p.id) + (SELECT count(*) FROM collective c JOIN thread t ON t.id = c.thread_id"
+	" WHERE t.process_id = p.id) FROM process p LEFT JOIN host h ON h.id = p.host_id ORDER BY p.id";
+
+/* Same boot and same clock: times compare directly. Without a boot id each store stands alone. */
+static int64_t clock_of(const struct lw_store *store, sqlite3_stmt *row)
+{
+	const char *boot_id = lw_store_column_text(row, 9);
+	char text[512];
+	int n = snprintf(text, sizeof(text), "%s|%s", *boot_id ? boot_id : store->path,
+		lw_store_column_text(row, 10));
+
+	return (int64_t)(lw_string_id(text,
+				 (uint64_t)n < sizeof(text) ? (uint64_t)n : sizeof(text) - 1) >>
+			 1);
+}
+
+static int32_t int_or_unknown(sqlite3_stmt *row, int i)
+{
+	return sqlite3_column_type(row, i) == SQLITE_NULL ? -1 : sqlite3_column_int(row, i);
+}
+
+static int read_candidates(struct lw_run *run, size_t store, candidates *all)
+{
+	sqlite3_stmt *row;
+	int status = lw_store_prepare(run->stores.at[store], candidates_sql, &row);
+
+	if (status < 0)
+		return status;
+	while ((status = lw_store_step(run->stores.at[store], row)) == 1) {
+		struct candidate one = {.store = store,
+			.process_id = sqlite3_column_int64(row, 0),
+			.rank = int_or_unknown(row, 1),
+			.size = int_or_unknown(row, 2),
+			.framework = sqlite3_column_int(row, 3),
+			.transport = sqlite3_column_int(row, 4),
+			.start_ns = sqlite3_column_int64(row, 5),
+			.end_ns = sqlite3_column_int64(row, 6),
+			.has_ended = sqlite3_column_type(row, 6) != SQLITE_NULL,
+			.died = !strcmp(lw_store_column_text(row, 7), "died"),
+			.n_operations = sqlite3_column_int64(row, 11),
+			.clock = clock_of(run->stores.at[store], row),
+			.host = strdup(lw_store_column_text(row, 8))};
+
+		if (!one.host || lw_vec_push(all, one) < 0) {
+			free(one.host);
+			status = lw_fail(LW_ERR_NOMEM, "no memory");
+			break;
+		}
+	}
+	sqlite3_finalize(row);
+	return status;
+}
+
+/* By rank; of one rank the one with the most operations first, then the earlier. */
+static int compare_candidate(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	if (x->n_operations != y->n_operations)
+		return x->n_operations > y->n_operations ? -1 : 1;
+	if (x->store != y->store)
+		return x->store < y->store ? -1 : 1;
+	return (x->process_id > y->process_id) - (x->process_id < y->process_id);
+}
+
+static int add_rank(struct lw_run *run, struct candidate *from)
+{
+	struct lw_rank rank = {.rank = from->rank,
+		.process_id = from->process_id,
+		.store = from->store,
+		.host = from->host,
+		.framework = from->framework,
+		.transport = from->transport,
+		.start_ns = from->start_ns,
+		.end_ns = from->has_ended ? from->end_ns : LW_NS_UNKNOWN,
+		.died = from->died,
+		.clock = from->clock};
+
+	for (size_t i = 0; i < sizeof(rank.setting) / sizeof(rank.setting[0]); i++)
+		rank.setting[i] = (double)NAN;
+	if (lw_vec_push(&run->ranks, rank) < 0)
+		return LW_ERR_NOMEM;
+	from->host = NULL; /* now the rank's */
+	if (from->size > run->size)
+		run->size = from->size;
+	return LW_OK;
+}
+
+static int choose_ranks(struct lw_run *run, candidates *all)
+{
+	struct candidate *one;
+	size_t n_active = 0;
+	int status = LW_OK;
+
+	lw_vec_foreach (one, all)
+		n_active += one->n_operations > 0;
+	/* A program that no launcher started is rank 0 of 1. */
+	lw_vec_foreach (one, all)
+		if (one->rank < 0 && one->n_operations && n_active == 1) {
+			one->rank = 0;
+			one->size = one->size < 0 ? 1 : one->size;
+		}
+	if (all->n)
+		qsort(all->at, all->n, sizeof(*all->at), compare_candidate);
+	lw_vec_foreach (one, all) {
+		const struct lw_rank *last = run->ranks.n ? &run->ranks.at[run->ranks.n - 1] : NULL;
+
+		if (one->rank < 0 && one->n_operations)
+			status = lw_run_diag(run, "load", "process without a rank", 1,
+				"%s: a process with collectives, but nobody said which rank it is",
+				run->stores.at[one->store]->path);
+		else if (one->rank >= 0 && (!last || last->rank != one->rank))
+			status = add_rank(run, one);
+		else if (one->rank >= 0 && one->n_operations)
+			status = lw_run_diag(run, "load", "duplicate rank", 1,
+				"rank %d is in the run more than once: the process with the most operations is used",
+				one->rank);
+		if (status < 0)
+			return status;
+	}
+	return LW_OK;
+}
+
+static int find_missing(struct lw_run *run)
+{
+	const struct lw_rank *rank = run->ranks.at;
+	char list[128] = "";
+	size_t n_text = 0;
+
+	if (run->ranks.n && run->size <= run->ranks.at[run->ranks.n - 1].rank)
+		run->size = run->ranks.at[run->ranks.n - 1].rank + 1;
+	if ((size_t)run->size <= run->ranks.n)
+		return LW_OK;
+	if (run->is_import)
+		return lw_run_diag(run, "load", "one rank's view", 1,
+			"an imported timeline holds one rank of %d: nothing is known of the others",
+			run->size);
+	run->n_missing_ranks = (uint32_t)((size_t)run->size - run->ranks.n);
+	for (int32_t i = 0; i < run->size && n_text < 60; i++) {
+		if (rank < run->ranks.at + run->ranks.n && rank->rank == i) {
+			rank++;
+			continue;
+		}
+		n_text += (size_t)snprintf(
+			list + n_text, sizeof(list) - n_text, "%s%d", n_text ? ", " : "", i);
+	}
+	return lw_run_diag(run, "load", "missing ranks", run->n_missing_ranks,
+		"%u of %d ranks are not in the run (%s%s): give the run files of all hosts",
+		run->n_missing_ranks, run->size, list, n_text >= 60 ? ", ..." : "");
+}
+
+static int read_meta(struct lw_run *run, struct lw_store *store)
+{
+	int64_t closed = 0, is_import = 0;
+	int status = lw_store_int(store, "SELECT closed FROM run", &closed);
+
+	if (status == LW_OK)
+		status = lw_store_int(store, "SELECT source <> 'trace' FROM run", &is_import);
+	if (status < 0)
+		return status;
+	run->is_import |= is_import != 0;
+	if (closed)
+		return LW_OK;
+	run->is_closed = false;
+	return lw_run_diag(run, "load", "not closed", 1,
+		"%s: still being written, or its collector died (`lapwing salvage` finishes it)",
+		store->path);
+}
+
+static int open_stores(
+	struct lw_run *run, const char *const *paths, size_t n_paths, enum lw_store_mode mode)
+{
+	for (size_t i = 0; i < n_paths; i++) {
+		struct lw_store *store;
+		int status = lw_store_open(paths[i], mode, &store);
+
+		if (status < 0)
+			return status;
+		if (lw_vec_push(&run->stores, store) < 0) {
+			lw_store_close(store);
+			return LW_ERR_NOMEM;
+		}
+		status = read_meta(run, store);
+		if (status < 0)
+			return status;
+	}
+	return LW_OK;
+}
+
+static int read_stores(struct lw_run *run, lw_load_members *members)
+{
+	for (size_t i = 0; i < run->stores.n; i++) {
+		struct lw_loader loader = {.run = run,
+			.store = run->stores.at[i],
+			.store_index = i,
+			.members = members};
+		/* One snapshot for all tables: the file may be growing. */
+		int status = lw_store_exec(loader.store, "BEGIN");
+
+		if (status == LW_OK)
+			status = lw_load_rows(&loader);
+		if (status == LW_OK)
+			status = lw_load_traffic(&loader);
+		if (status == LW_OK)
+			status = lw_load_findings(&loader);
+		lw_vec_free(&loader.threads);
+		if (status < 0)
+			return status;
+		status = lw_store_exec(loader.store, "COMMIT");
+		if (status < 0)
+			return status;
+	}
+	return LW_OK;
+}
+
+/* First and last moment of a rank that has rows but whose process row does not say. */
+static void find_span(struct lw_rank *rank)
+{
+	int64_t last_ns = rank->start_ns;
+
+#define SEE(vec, field)                                                                            \
+	if ((vec)->n && (vec)->at[(vec)->n - 1].field > last_ns)                                   \
+		last_ns = (vec)->at[(vec)->n - 1].field;
+	SEE(&rank->batches, end_ns)
+	SEE(&rank->collectives, end_ns)
+	SEE(&rank->readies, at_ns)
+	SEE(&rank->waits, end_ns)
+#undef SEE
+	if (rank->end_ns < last_ns)
+		rank->end_ns = last_ns;
+}
+
+static int join_ranks(struct lw_run *run, lw_load_members *members)
+{
+	struct lw_rank *rank;
+	bool has_batches = false;
+	int status = LW_OK;
+
+	run->first_ns = INT64_MAX;
+	lw_vec_foreach (rank, &run->ranks)
+		has_batches |= rank->batches.n > 0;
+	run->is_plain = !has_batches;
+	lw_vec_foreach (rank, &run->ranks) {
+		status = lw_load_join(run, rank, &members[rank - run->ranks.at]);
+		if (status == LW_OK && run->is_plain)
+			status = lw_load_plain(run, rank);
+		if (status < 0)
+			return status;
+		find_span(rank);
+		if (rank->start_ns < run->first_ns)
+			run->first_ns = rank->start_ns;
+		if (rank->end_ns > run->last_ns)
+			run->last_ns = rank->end_ns;
+		if (has_batches && !rank->batches.n)
+			status = lw_run_diag(run, "load", "rank without batches", 1,
+				"rank %d recorded no operation of the framework", rank->rank);
+		if (status < 0)
+			return status;
+	}
+	if (!run->ranks.n)
+		run->first_ns = run->last_ns = 0;
+	return LW_OK;
+}
+
+static int load(
+	struct lw_run *run, const char *const *paths, size_t n_paths, enum lw_store_mode mode)
+{
+	candidates all = {0};
+	struct candidate *one;
+	lw_load_members *members = NULL;
+	int status = open_stores(run, paths, n_paths, mode);
+
+	for (size_t i = 0; i < run->stores.n && status == LW_OK; i++)
+		status = read_candidates(run, i, &all);
+	if (status == LW_OK)
+		status = choose_ranks(run, &all);
+	lw_vec_foreach (one, &all)
+		free(one->host);
+	lw_vec_free(&all);
+	if (status == LW_OK)
+		status = find_missing(run);
+	if (status < 0)
+		return status;
+	members = calloc(run->ranks.n + 1, sizeof(*members));
+	if (!members)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	status = read_stores(run, members);
+	if (status == LW_OK)
+		status = join_ranks(run, members);
+	for (size_t i = 0; i < run->ranks.n; i++)
+		lw_vec_free(&members[i]);
+	free(members);
+	return status;
+}
+
+int lw_run_load(
+	const char *const *paths, size_t n_paths, enum lw_store_mode mode, struct lw_run **ret_run)
+{
+	struct lw_run *run = calloc(1, sizeof(*run));
+	int status;
+
+	if (!run)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	run->is_closed = true;
+	status = load(run, paths, n_paths, mode);
+	if (status < 0) {
+		lw_run_free(run);
+		return status;
+	}
+	*ret_run = run;
+	return LW_OK;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * load.h - what the files of load/ share while stores are being read into a run.
+ */
+#ifndef LAPWING_ANALYZER_LOAD_H
+#define LAPWING_ANALYZER_LOAD_H
+
+#include "analyzer/run.h"
+
+struct lw_load_thread {
+	int64_t id, process_id;
+	int32_t rank; /* index into run->ranks, LW_NONE = of a process that is no rank */
+};
+
+struct lw_load_member { /* table batch_tensor, before its batch is known */
+	uint64_t serial, object, bytes;
+	int64_t position;
+	int32_t tensor, dtype;
+};
+typedef lw_vec(struct lw_load_member) lw_load_members;
+
+struct lw_load_text;       /* string id -> tensor, of one store */
+struct lw_load_connection; /* one TCP connection's totals, of one store */
+
+struct lw_loader { /* one store being read */
+	struct lw_run *run;
+	struct lw_store *store;
+	size_t store_index;
+	lw_vec(struct lw_load_thread) threads; /* by id */
+	struct lw_load_text *texts;
+	struct lw_load_connection *connections;
+	lw_load_members *members; /* by index of rank */
+	uint64_t n_bad_rows;      /* impossible times, unknown threads: not used */
+};
+
+/** lw_load_rows() - read the raw tables of @loader's store into the ranks that it holds. */
+int lw_load_rows(struct lw_loader *loader);
+
+/** lw_load_traffic() - sockets: totals and the cumulative curve of every rank of this store. */
+int lw_load_traffic(struct lw_loader *loader);
+
+/** lw_load_findings() - tables loss and hook as diags. */
+int lw_load_findings(struct lw_loader *loader);
+
+/** lw_load_each() - call @row for every row of @sql. Return: LW_OK, or the first error of either. */
+int lw_load_each(struct lw_loader *loader, const char *sql,
+	int (*row)(struct lw_loader *loader, sqlite3_stmt *row));
+
+/** lw_load_rank_of_process() - the rank of this store's process, NULL when it is none. */
+struct lw_rank *lw_load_rank_of_process(struct lw_loader *loader, int64_t process_id);
+
+/** lw_load_tensor() - index of @name in run->tensors, added if new. Return: >= 0 or an error. */
+int32_t lw_load_tensor(struct lw_run *run, const char *name);
+
+/**
+ * lw_load_join() - sort the rows of @rank and tie them together: member -> batch, ready -> member, wire
+ * interval and coordination round -> batch, collective -> batch.
+ * @members: rows of batch_tensor of this rank, reordered
+ */
+int lw_load_join(struct lw_run *run, struct lw_rank *rank, lw_load_members *members);
+
+/** lw_load_plain() - a run without a framework: every payload collective becomes a batch. */
+int lw_load_plain(struct lw_run *run, struct lw_rank *rank);
+
+#endif /* LAPWING_ANALYZER_LOAD_H */

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rows.c - the raw tables of one store, row by row, into its ranks.
+ *
+ * A run file may come from anybody: times outside [0, 2^62] and rows of unknown threads are counted
+ * and left out, so that no later stage has to think about overflow.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include <uthash.h>
+
+#include "analyzer/load/load.h"
+
+#define TIME_MAX_NS (INT64_C(1) << 62)
+
+struct lw_load_text {
+	int64_t id;
+	int32_t tensor;
+	UT_hash_handle hh;
+};
+
+int lw_load_each(struct lw_loader *loader, const char *sql,
+	int (*row)(struct lw_loader *loader, sqlite3_stmt *row))
+{
+	sqlite3_stmt *rows;
+	int status = lw_store_prepare(loader->store, sql, &rows);
+
+	if (status < 0)
+		return status;
+	while ((status = lw_store_step(loader->store, rows)) == 1) {
+		status = row(loader, rows);
+		if (status < 0)
+			break;
+	}
+	sqlite3_finalize(rows);
+	return status;
+}
+
+struct lw_rank *lw_load_rank_of_process(struct lw_loader *loader, int64_t process_id)
+{
+	struct lw_rank *rank;
+
+	lw_vec_foreach (rank, &loader->run->ranks)
+		if (rank->store == loader->store_index && rank->process_id == process_id)
+			return rank;
+	return NULL;
+}
+
+static int add_thread(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	struct lw_load_thread thread = {.id = sqlite3_column_int64(row, 0),
+		.process_id = sqlite3_column_int64(row, 1),
+		.rank = LW_NONE};
+	const struct lw_rank *rank = lw_load_rank_of_process(loader, thread.process_id);
+
+	if (rank)
+		thread.rank = (int32_t)(rank - loader->run->ranks.at);
+	return lw_vec_push(&loader->threads, thread);
+}
+
+static int compare_thread(const void *a, const void *b)
+{
+	const struct lw_load_thread *x = a, *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/* The rank whose thread wrote this row (column 0); NULL: not used. */
+static struct lw_rank *rank_of(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	struct lw_load_thread key = {.id = sqlite3_column_int64(row, 0)}, *thread = NULL;
+
+	if (loader->threads.n)
+		thread = bsearch(&key, loader->threads.at, loader->threads.n,
+			sizeof(*loader->threads.at), compare_thread);
+	if (!thread)
+		loader->n_bad_rows++;
+	return thread && thread->rank != LW_NONE ? &loader->run->ranks.at[thread->rank] : NULL;
+}
+
+static bool interval_of(
+	struct lw_loader *loader, sqlite3_stmt *row, int i, int64_t *start_ns, int64_t *end_ns)
+{
+	*start_ns = sqlite3_column_int64(row, i);
+	*end_ns = sqlite3_column_int64(row, i + 1);
+	if (*start_ns >= 0 && *end_ns >= *start_ns && *end_ns <= TIME_MAX_NS)
+		return true;
+	loader->n_bad_rows++;
+	return false;
+}
+
+/* Tensor of the string id in column @i; LW_NONE when it is NULL or its text never arrived. */
+static int32_t tensor_of(struct lw_loader *loader, sqlite3_stmt *row, int i)
+{
+	int64_t id = sqlite3_column_int64(row, i);
+	struct lw_load_text *text;
+
+	if (sqlite3_column_type(row, i) == SQLITE_NULL)
+		return LW_NONE;
+	HASH_FIND(hh, loader->texts, &id, sizeof(id), text);
+	return text ? text->tensor : LW_NONE;
+}
+
+static int add_text(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	int64_t id = sqlite3_column_int64(row, 0);
+	int32_t tensor = lw_load_tensor(loader->run, lw_store_column_text(row, 1));
+	struct lw_load_text *text;
+
+	if (tensor < 0)
+		return tensor;
+	text = calloc(1, sizeof(*text));
+	if (!text)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	text->id = id;
+	text->tensor = tensor;
+	HASH_ADD(hh, loader->texts, id, sizeof(text->id), text);
+	return LW_OK;
+}
+
+static int add_ready(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	struct lw_rank *rank = rank_of(loader, row);
+	struct lw_ready ready = {.at_ns = sqlite3_column_int64(row, 1),
+		.object = (uint64_t)sqlite3_column_int64(row, 2),
+		.bytes = (uint64_t)sqlite3_column_int64(row, 4)};
+
+	if (!rank)
+		return LW_OK;
+	if (ready.at_ns < 0 || ready.at_ns > TIME_MAX_NS) {
+		loader->n_bad_rows++;
+		return LW_OK;
+	}
+	ready.tensor = tensor_of(loader, row, 3);
+	return lw_vec_push(&rank->readies, ready);
+}
+
+static int add_wait(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	struct lw_rank *rank = rank_of(loader, row);
+	struct lw_interval wait;
+
+	if (!rank || !interval_of(loader, row, 1, &wait.start_ns, &wait.end_ns))
+		return LW_OK;
+	return lw_vec_push(&rank->waits, wait);
+}
+
+static int add_cycle(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	struct lw_rank *rank = rank_of(loader, row);
+	struct lw_cycle cycle = {.thread_id = sqlite3_column_int64(row, 0),
+		.op = sqlite3_column_int(row, 3),
+		.in_bits = (uint64_t)sqlite3_column_int64(row, 4),
+		.out_bits = (uint64_t)sqlite3_column_int64(row, 5),
+		.n_words = (uint32_t)sqlite3_column_int64(row, 6),
+		.n_unchanged = (uint32_t)sqlite3_column_int64(row, 7),
+		.unchanged_ns = sqlite3_column_int64(row, 8),
+		.unchanged_span_ns = sqlite3_column_int64(row, 9)};
+
+	if (!rank || !interval_of(loader, row, 1, &cycle.start_ns, &cycle.end_ns))
+		return LW_OK;
+	return lw_vec_push(&rank->cycles, cycle);
+}
+
+static int add_collective(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	struct lw_rank *rank = rank_of(loader, row);
+	struct lw_collective collective = {.thread_id = sqlite3_column_int64(row, 0),
+		.op = sqlite3_column_int(row, 3),
+		.comm_key = sqlite3_column_int64(row, 4),
+		.sent_bytes = (uint64_t)sqlite3_column_int64(row, 5),
+		.received_bytes = (uint64_t)sqlite3_column_int64(row, 6),
+		.root = sqlite3_column_int(row, 7),
+		.flags = (uint16_t)sqlite3_column_int(row, 8),
+		.transport = sqlite3_column_int(row, 9),
+		.batch = LW_NONE};
+
+	if (!rank || !interval_of(loader, row, 1, &collective.start_ns, &collective.end_ns))
+		return LW_OK;
+	return lw_vec_push(&rank->collectives, collective);
+}
+
+static int add_batch(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	struct lw_rank *rank = rank_of(loader, row);
+	struct lw_batch batch = {.thread_id = sqlite3_column_int64(row, 0),
+		.op = sqlite3_column_int(row, 3),
+		.serial = (uint64_t)sqlite3_column_int64(row, 4),
+		.bytes = (uint64_t)sqlite3_column_int64(row, 5),
+		.fusion_bytes = sqlite3_column_type(row, 6) == SQLITE_NULL
+					? UINT64_MAX
+					: (uint64_t)sqlite3_column_int64(row, 6),
+		.process_set = sqlite3_column_int(row, 7),
+		.dtype = sqlite3_column_int(row, 8),
+		.flags = (uint16_t)sqlite3_column_int(row, 9),
+		.wire_start_ns = LW_NS_UNKNOWN,
+		.wire_end_ns = LW_NS_UNKNOWN,
+		.agreed_ns = LW_NS_UNKNOWN,
+		.cycle_ns = LW_NS_UNKNOWN,
+		.step = LW_NONE,
+		.group = LW_NONE};
+
+	if (!rank || !interval_of(loader, row, 1, &batch.start_ns, &batch.end_ns))
+		return LW_OK;
+	return lw_vec_push(&rank->batches, batch);
+}
+
+static int add_member(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	struct lw_rank *rank = rank_of(loader, row);
+	struct lw_load_member member = {.serial = (uint64_t)sqlite3_column_int64(row, 1),
+		.position = sqlite3_column_int64(row, 2),
+		.object = (uint64_t)sqlite3_column_int64(row, 4),
+		.bytes = (uint64_t)sqlite3_column_int64(row, 5),
+		.dtype = sqlite3_column_int(row, 6)};
+
+	if (!rank)
+		return LW_OK;
+	member.tensor = tensor_of(loader, row, 3);
+	if (member.tensor < 0) {
+		/* A member whose name is lost still counts, under a name that says so. */
+		member.tensor = lw_load_tensor(loader->run, "(name lost)");
+		if (member.tensor < 0)
+			return member.tensor;
+	}
+	return lw_vec_push(&loader->members[rank - loader->run->ranks.at], member);
+}
+
+static int add_step_mark(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	struct lw_rank *rank = rank_of(loader, row);
+	int64_t at_ns = sqlite3_column_int64(row, 1);
+
+	if (!rank)
+		return LW_OK;
+	if (at_ns < 0 || at_ns > TIME_MAX_NS) {
+		loader->n_bad_rows++;
+		return LW_OK;
+	}
+	return lw_vec_push(&rank->step_marks, at_ns);
+}
+
+static int add_setting(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	struct lw_rank *rank = lw_load_rank_of_process(loader, sqlite3_column_int64(row, 0));
+	int setting = sqlite3_column_int(row, 1), source = sqlite3_column_int(row, 3);
+	double value = sqlite3_column_double(row, 2);
+
+	if (!rank || setting <= 0 || setting >= (int)(sizeof(rank->setting) / sizeof(double)))
+		return LW_OK;
+	/* Autotune: what the framework itself reports as in force has moved. */
+	if (source == LW_SOURCE_LIVE && rank->setting_source[setting] == LW_SOURCE_LIVE &&
+		(setting == LW_SETTING_FUSION_BYTES || setting == LW_SETTING_CYCLE_NS) &&
+		fabs(value - rank->setting[setting]) > 0)
+		rank->setting_changed = true;
+	rank->setting[setting] = value;
+	rank->setting_source[setting] = source;
+	return LW_OK;
+}
+
+static const struct {
+	const char *sql;
+	int (*row)(struct lw_loader *loader, sqlite3_stmt *row);
+} tables[] = {
+	{"SELECT id, process_id FROM thread ORDER BY id", add_thread},
+	{"SELECT id, text FROM string WHERE id IN"
+	 " (SELECT name_id FROM batch_tensor UNION SELECT name_id FROM ready) ORDER BY id",
+		add_text},
+	{"SELECT thread_id, at_ns, object, name_id, bytes FROM ready", add_ready},
+	{"SELECT thread_id, start_ns, end_ns FROM wait", add_wait},
+	{"SELECT thread_id, start_ns, end_ns, op, in_bits, out_bits, n_words, n_unchanged, unchanged_ns,"
+	 " unchanged_span_ns FROM cycle",
+		add_cycle},
+	{"SELECT thread_id, start_ns, end_ns, op, comm_key, sent_bytes, received_bytes, root, flags,"
+	 " transport FROM collective",
+		add_collective},
+	{"SELECT thread_id, start_ns, end_ns, op, batch, bytes, fusion_bytes, process_set, dtype, flags"
+	 " FROM batch",
+		add_batch},
+	{"SELECT thread_id, batch, position, name_id, object, bytes, dtype FROM batch_tensor",
+		add_member},
+	{"SELECT thread_id, start_ns FROM range WHERE op = 1 ORDER BY start_ns", add_step_mark},
+	{"SELECT process_id, setting, value, source FROM setting ORDER BY at_ns, rowid",
+		add_setting},
+};
+static_assert(LW_MARK_STEP == 1, "the query of step marks");
+
+int lw_load_rows(struct lw_loader *loader)
+{
+	struct lw_load_text *text, *next;
+	int status = LW_OK;
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && status == LW_OK; i++)
+		status = lw_load_each(loader, tables[i].sql, tables[i].row);
+	HASH_ITER(hh, loader->texts, text, next)
+	{
+		HASH_DEL(loader->texts, text);
+		free(text);
+	}
+	if (status == LW_OK && loader->n_bad_rows)
+		status = lw_run_diag(loader->run, "load", "bad rows", loader->n_bad_rows,
+			"%s: rows with impossible times or an unknown thread, not used",
+			loader->store->path);
+	return status;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run.c - life of struct lw_run: findings, tensor names, freeing. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+#include "analyzer/load/load.h"
+#include "analyzer/run.h"
+
+struct lw_name {
+	char *text;
+	int32_t index;
+	UT_hash_handle hh;
+};
+
+int lw_run_diag(struct lw_run *run, const char *stage, const char *kind, uint64_t n,
+	const char *format, ...)
+{
+	struct lw_diag diag = {.stage = stage, .kind = kind, .n = n}, *old;
+	va_list arguments;
+
+	lw_vec_foreach (old, &run->diags) {
+		if (!strcmp(old->stage, stage) && !strcmp(old->kind, kind)) {
+			old->n += n;
+			return LW_OK;
+		}
+	}
+	va_start(arguments, format);
+	if (vasprintf(&diag.text, format, arguments) < 0)
+		diag.text = NULL;
+	va_end(arguments);
+	if (!diag.text)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	if (lw_vec_push(&run->diags, diag) < 0) {
+		free(diag.text);
+		return LW_ERR_NOMEM;
+	}
+	return LW_OK;
+}
+
+void lw_run_diag_reset(struct lw_run *run, const char *stage)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->diags.n; i++) {
+		if (strcmp(run->diags.at[i].stage, stage))
+			run->diags.at[n++] = run->diags.at[i];
+		else
+			free(run->diags.at[i].text);
+	}
+	run->diags.n = n;
+}
+
+int32_t lw_load_tensor(struct lw_run *run, const char *name)
+{
+	struct lw_tensor tensor = {0};
+	struct lw_name *entry;
+
+	HASH_FIND_STR(run->names, name, entry);
+	if (entry)
+		return entry->index;
+	if (run->tensors.n >= INT32_MAX)
+		return lw_fail(LW_ERR_LIMIT, "too many tensor names");
+	entry = calloc(1, sizeof(*entry));
+	if (!entry || !(entry->text = strdup(name))) {
+		free(entry);
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	}
+	tensor.name = entry->text;
+	entry->index = (int32_t)run->tensors.n;
+	if (lw_vec_push(&run->tensors, tensor) < 0) {
+		free(entry->text);
+		free(entry);
+		return LW_ERR_NOMEM;
+	}
+	HASH_ADD_KEYPTR(hh, run->names, entry->text, strlen(entry->text), entry);
+	return entry->index;
+}
+
+static void free_rank(struct lw_rank *rank)
+{
+	lw_vec_free(&rank->batches);
+	lw_vec_free(&rank->members);
+	lw_vec_free(&rank->readies);
+	lw_vec_free(&rank->waits);
+	lw_vec_free(&rank->cycles);
+	lw_vec_free(&rank->collectives);
+	lw_vec_free(&rank->steps);
+	lw_vec_free(&rank->step_marks);
+	lw_vec_free(&rank->traffic);
+	free(rank->host);
+}
+
+void lw_run_free(struct lw_run *run)
+{
+	struct lw_store **store;
+	struct lw_name *name, *next;
+	struct lw_rank *rank;
+	struct lw_diag *diag;
+
+	if (!run)
+		return;
+	lw_vec_foreach (rank, &run->ranks)
+		free_rank(rank);
+	lw_vec_foreach (diag, &run->diags)
+		free(diag->text);
+	HASH_ITER(hh, run->names, name, next)
+	{
+		HASH_DEL(run->names, name);
+		free(name->text);
+		free(name);
+	}
+	lw_vec_foreach (store, &run->stores)
+		lw_store_close(*store);
+	lw_vec_free(&run->stores);
+	lw_vec_free(&run->ranks);
+	lw_vec_free(&run->tensors);
+	lw_vec_free(&run->groups);
+	lw_vec_free(&run->diags);
+	free(run->batch_slots);
+	free(run);
+}

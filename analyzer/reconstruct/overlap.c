@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * overlap.c - computing against communicating, per rank and step.
+ *
+ *	blocked  the training thread waits (its recorded waits; in a run without a framework its collectives)
+ *	compute  the rest of the step: time between resuming and waiting, no GPU records
+ *	comm     from a tensor's ready time on this rank to the end of its operation
+ *	hidden   comm while computing          exposed  comm while blocked
+ *	idle     blocked, but nothing of this rank's is communicating
+ *
+ * So compute + exposed + idle = step and hidden + exposed = comm, exactly.
+ */
+#include "analyzer/reconstruct/interval.h"
+#include "analyzer/reconstruct/phase.h"
+
+/* Two polls of one waiting loop, with the handling of a finished handle between them. */
+static const int64_t poll_gap_ns = 50000;
+
+struct overlap {
+	struct lw_run *run;
+	struct lw_phases phases;
+	struct lw_intervals blocked, exposed, part, rest;
+	bool has_waits; /* somewhere in the run, so a rank without any never had to wait */
+	uint64_t n_assumed, n_unknown;
+};
+
+static size_t first_wait_ending_after(const struct lw_rank *rank, int64_t at_ns)
+{
+	size_t low = 0, high = rank->waits.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (rank->waits.at[middle].end_ns <= at_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int block_by_waits(
+	struct overlap *overlap, const struct lw_rank *rank, const struct lw_step *step)
+{
+	int status = lw_intervals_add(&overlap->blocked, step->blocked_ns, step->resumed_ns);
+
+	for (size_t i = first_wait_ending_after(rank, step->start_ns);
+		i < rank->waits.n && rank->waits.at[i].start_ns < step->end_ns; i++)
+		status |= lw_intervals_add(
+			&overlap->blocked, rank->waits.at[i].start_ns, rank->waits.at[i].end_ns);
+	return status ? LW_ERR_NOMEM : LW_OK;
+}
+
+/* Return: 1 known, 0 not known, or an error. */
+static int find_blocked(struct overlap *overlap, const struct lw_rank *rank, struct lw_step *step)
+{
+	int64_t last_end_ns = LW_NS_UNKNOWN;
+	int status = LW_OK;
+
+	overlap->blocked.n = 0;
+	step->is_blocked_assumed = false;
+	if (overlap->has_waits) {
+		status = block_by_waits(overlap, rank, step);
+		lw_intervals_unite(&overlap->blocked, poll_gap_ns);
+		lw_intervals_clip(&overlap->blocked, step->start_ns, step->end_ns);
+		return status < 0 ? status : 1;
+	}
+	for (uint32_t i = 0; i < step->n_batches; i++) {
+		const struct lw_batch *batch = &rank->batches.at[step->first_batch + i];
+
+		if (batch->end_ns > last_end_ns)
+			last_end_ns = batch->end_ns;
+		if (!overlap->run->is_plain)
+			continue;
+		if (batch->flags & LW_COLL_NONBLOCKING)
+			return 0;
+		status |= lw_intervals_add(&overlap->blocked, batch->start_ns, batch->end_ns);
+	}
+	if (!overlap->run->is_plain) {
+		if (step->last_ready_ns == LW_NS_UNKNOWN)
+			return 0;
+		step->is_blocked_assumed = true;
+		status |= lw_intervals_add(&overlap->blocked, step->last_ready_ns, last_end_ns);
+	}
+	lw_intervals_unite(&overlap->blocked, 0);
+	lw_intervals_clip(&overlap->blocked, step->start_ns, step->end_ns);
+	return status ? LW_ERR_NOMEM : 1;
+}
+
+/* Takes @set out of what is left of the exposed time. Return: how much that was, ns. */
+static int take(struct overlap *overlap, const struct lw_intervals *set, int64_t *ret_ns)
+{
+	struct lw_intervals old = overlap->exposed;
+	int status = lw_intervals_intersect(&overlap->exposed, set, &overlap->part);
+
+	*ret_ns = lw_intervals_length_ns(&overlap->part);
+	status |= lw_intervals_subtract(&overlap->exposed, set, &overlap->rest);
+	overlap->exposed = overlap->rest;
+	overlap->rest = old;
+	return status;
+}
+
+static int do_step(struct overlap *overlap, size_t r, size_t s)
+{
+	struct lw_rank *rank = &overlap->run->ranks.at[r];
+	struct lw_step *step = &rank->steps.at[s];
+	struct lw_phases *phases = &overlap->phases;
+	int64_t blocked_ns, remainder_ns;
+	int status = lw_phases_collect(phases, r, s), known;
+
+	if (status < 0)
+		return status;
+	step->comm_ns = lw_intervals_length_ns(&phases->comm);
+	known = find_blocked(overlap, rank, step);
+	if (known < 0)
+		return known;
+	if (!known) {
+		overlap->n_unknown++;
+		step->compute_ns = step->hidden_ns = step->exposed_ns = step->idle_ns =
+			LW_NS_UNKNOWN;
+		step->exposed_allreduce_ns = step->exposed_misc_ns = step->exposed_wait_ns =
+			step->exposed_negotiate_ns = LW_NS_UNKNOWN;
+		return LW_OK;
+	}
+	overlap->n_assumed += step->is_blocked_assumed;
+	status = lw_intervals_intersect(&overlap->blocked, &phases->comm, &overlap->exposed);
+	blocked_ns = lw_intervals_length_ns(&overlap->blocked);
+	step->exposed_ns = lw_intervals_length_ns(&overlap->exposed);
+	step->hidden_ns = step->comm_ns - step->exposed_ns;
+	step->compute_ns = step->end_ns - step->start_ns - blocked_ns;
+	step->idle_ns = blocked_ns - step->exposed_ns;
+	status |= take(overlap, &phases->allreduce, &step->exposed_allreduce_ns);
+	status |= take(overlap, &phases->misc, &step->exposed_misc_ns);
+	status |= take(overlap, &phases->wait, &step->exposed_wait_ns);
+	status |= take(overlap, &phases->negotiate, &step->exposed_negotiate_ns);
+	/* Between the phases lie only instants that no record covers: they count as waiting. */
+	remainder_ns = lw_intervals_length_ns(&overlap->exposed);
+	step->exposed_wait_ns += remainder_ns;
+	return status ? LW_ERR_NOMEM : LW_OK;
+}
+
+static int report(struct overlap *overlap)
+{
+	int status = LW_OK;
+
+	if (overlap->n_assumed)
+		status = lw_run_diag(overlap->run, "overlap", "exposed time assumed",
+			overlap->n_assumed,
+			"no waits of the training thread were recorded: exposed is taken from the last"
+			" gradient queued to the end of its operations, an upper bound");
+	if (status == LW_OK && overlap->n_unknown)
+		status = lw_run_diag(overlap->run, "overlap", "exposed time not known",
+			overlap->n_unknown,
+			"neither waits nor ready times were recorded: what was hidden cannot be told");
+	return status;
+}
+
+int lw_run_overlap(struct lw_run *run)
+{
+	struct overlap overlap = {.run = run};
+	const struct lw_rank *rank;
+	int status;
+
+	lw_run_diag_reset(run, "overlap");
+	lw_vec_foreach (rank, &run->ranks)
+		overlap.has_waits |= rank->waits.n > 0;
+	status = lw_phases_init(&overlap.phases, run);
+	for (size_t r = 0; r < run->ranks.n; r++)
+		for (size_t s = 0; s < run->ranks.at[r].steps.n && status == LW_OK; s++)
+			if (run->ranks.at[r].steps.at[s].n_batches)
+				status = do_step(&overlap, r, s);
+	lw_phases_done(&overlap.phases);
+	lw_vec_free(&overlap.blocked);
+	lw_vec_free(&overlap.exposed);
+	lw_vec_free(&overlap.part);
+	lw_vec_free(&overlap.rest);
+	return status == LW_OK ? report(&overlap) : status;
+}

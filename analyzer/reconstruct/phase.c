@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * phase.c - NEGOTIATE, WAIT, ALLREDUCE, MISC of every step: unions, so fused work counts once.
+ *
+ * A tensor of a batch goes through (first and last: over the ranks)
+ *
+ *	first ready .. last ready     NEGOTIATE  some rank is still computing it
+ *	last ready .. round starts    WAIT       for the cycle, or behind an operation that is running
+ *	round starts .. agreed        NEGOTIATE  the coordination message itself
+ *	agreed .. batch starts        WAIT       behind earlier batches of the same response list
+ *	batch starts .. ends          ALLREDUCE while its transport collective runs, else MISC
+ */
+#include "analyzer/reconstruct/phase.h"
+
+#include <stdlib.h>
+
+static struct lw_batch *batch_of_group(struct lw_run *run, const struct lw_group *group, size_t r)
+{
+	return group->batch_of_rank[r] == LW_NONE
+		       ? NULL
+		       : &run->ranks.at[r].batches.at[group->batch_of_rank[r]];
+}
+
+static void span_group(struct lw_run *run, const struct lw_group *group,
+	struct lw_phase_span *spans, uint32_t n_members)
+{
+	bool is_whole = group->n_ranks == group->n_wanted;
+	int64_t clock = 0;
+
+	for (uint32_t i = 0; i < n_members; i++)
+		spans[i].first_ns = spans[i].last_ns = LW_NS_UNKNOWN;
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		const struct lw_rank *rank = &run->ranks.at[r];
+		const struct lw_batch *batch = batch_of_group(run, group, r);
+
+		if (!batch)
+			continue;
+		is_whole &= batch->n_members == n_members && (!clock || clock == rank->clock);
+		clock = clock ? clock : rank->clock;
+		for (uint32_t i = 0; i < n_members && i < batch->n_members && is_whole; i++) {
+			int64_t ready_ns = rank->members.at[batch->first_member + i].ready_ns;
+
+			is_whole &= ready_ns != LW_NS_UNKNOWN;
+			if (spans[i].first_ns == LW_NS_UNKNOWN || ready_ns < spans[i].first_ns)
+				spans[i].first_ns = ready_ns;
+			if (ready_ns > spans[i].last_ns)
+				spans[i].last_ns = ready_ns;
+		}
+	}
+	/* Where a rank is not known, nobody knows who was last. */
+	for (uint32_t i = 0; i < n_members && !is_whole; i++)
+		spans[i].first_ns = spans[i].last_ns = LW_NS_UNKNOWN;
+}
+
+static uint32_t n_members_of(struct lw_run *run, const struct lw_group *group)
+{
+	size_t r = 0;
+
+	while (!batch_of_group(run, group, r))
+		r++;
+	return batch_of_group(run, group, r)->n_members;
+}
+
+int lw_phases_init(struct lw_phases *phases, struct lw_run *run)
+{
+	size_t n = 0;
+
+	*phases = (struct lw_phases){.run = run};
+	phases->first_span = malloc((run->groups.n + 1) * sizeof(*phases->first_span));
+	if (!phases->first_span)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	for (size_t g = 0; g < run->groups.n; g++) {
+		phases->first_span[g] = n;
+		n += n_members_of(run, &run->groups.at[g]);
+	}
+	phases->spans = malloc((n + 1) * sizeof(*phases->spans));
+	if (!phases->spans)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	for (size_t g = 0; g < run->groups.n; g++)
+		span_group(run, &run->groups.at[g], phases->spans + phases->first_span[g],
+			n_members_of(run, &run->groups.at[g]));
+	return LW_OK;
+}
+
+void lw_phases_done(struct lw_phases *phases)
+{
+	struct lw_intervals *sets[] = {&phases->negotiate, &phases->wait, &phases->allreduce,
+		&phases->misc, &phases->late, &phases->tick, &phases->entry, &phases->comm,
+		&phases->running, &phases->scratch};
+
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
+		lw_vec_free(sets[i]);
+	free(phases->spans);
+	free(phases->first_span);
+}
+
+static int64_t later_ns(int64_t a_ns, int64_t b_ns)
+{
+	return a_ns > b_ns ? a_ns : b_ns;
+}
+
+/* One tensor until its batch starts. @ready_ns: on this rank. */
+static int add_tensor(struct lw_phases *phases, const struct lw_batch *batch,
+	const struct lw_phase_span *span, int64_t ready_ns, int64_t round_ns)
+{
+	int64_t last_ns = span->last_ns;
+	int status = LW_OK;
+
+	if (ready_ns != LW_NS_UNKNOWN || last_ns != LW_NS_UNKNOWN)
+		phases->has_ready = true;
+	if (batch->agreed_ns == LW_NS_UNKNOWN) {
+		/* Nobody coordinates (DDP), or it was not seen: queued until it starts. */
+		if (batch->process_set >= 0 && last_ns != LW_NS_UNKNOWN &&
+			phases->run->ranks.at[0].framework == LW_FRAMEWORK_HOROVOD) {
+			status |= lw_intervals_add(&phases->negotiate, span->first_ns, last_ns);
+			status |= lw_intervals_add(&phases->late, span->first_ns, last_ns);
+			ready_ns = last_ns;
+		}
+		return status | lw_intervals_add(&phases->wait, ready_ns, batch->start_ns);
+	}
+	if (last_ns ==
+		LW_NS_UNKNOWN) /* only this rank's view: waiting for others cannot be told apart */
+		return lw_intervals_add(&phases->negotiate, ready_ns, batch->agreed_ns);
+	status |= lw_intervals_add(&phases->negotiate, span->first_ns, last_ns);
+	status |= lw_intervals_add(&phases->late, span->first_ns, last_ns);
+	if (round_ns == LW_NS_UNKNOWN)
+		round_ns = later_ns(batch->cycle_ns, last_ns);
+	if (round_ns > batch->agreed_ns)
+		round_ns = batch->agreed_ns;
+	status |= lw_intervals_add(&phases->wait, last_ns, round_ns);
+	status |= lw_intervals_add(&phases->tick, last_ns, round_ns);
+	return status |
+	       lw_intervals_add(&phases->negotiate, later_ns(round_ns, last_ns), batch->agreed_ns);
+}
+
+static int add_batch(
+	struct lw_phases *phases, const struct lw_rank *rank, const struct lw_batch *batch)
+{
+	const struct lw_group *group = &phases->run->groups.at[batch->group];
+	const struct lw_phase_span *spans = phases->spans + phases->first_span[batch->group];
+	int64_t own_ns = batch->start_ns;
+	int status = LW_OK;
+
+	for (uint32_t i = 0; i < batch->n_members; i++) {
+		int64_t ready_ns = rank->members.at[batch->first_member + i].ready_ns;
+
+		if (ready_ns != LW_NS_UNKNOWN && ready_ns < own_ns)
+			own_ns = ready_ns;
+		status |= add_tensor(phases, batch, &spans[i], ready_ns, group->round_ns);
+	}
+	status |= lw_intervals_add(&phases->wait, batch->agreed_ns, batch->start_ns);
+	if (own_ns == batch->start_ns && batch->agreed_ns != LW_NS_UNKNOWN)
+		own_ns = batch->agreed_ns;
+	status |= lw_intervals_add(&phases->comm, own_ns, batch->end_ns);
+	status |= lw_intervals_add(&phases->running, batch->start_ns, batch->end_ns);
+	if (batch->wire_start_ns == LW_NS_UNKNOWN)
+		return status |
+		       lw_intervals_add(&phases->allreduce, batch->start_ns, batch->end_ns);
+	status |= lw_intervals_add(&phases->misc, batch->start_ns, batch->wire_start_ns);
+	status |= lw_intervals_add(&phases->allreduce, batch->wire_start_ns, batch->wire_end_ns);
+	status |= lw_intervals_add(&phases->misc, batch->wire_end_ns, batch->end_ns);
+	if (group->n_ranks == group->n_wanted && group->n_wanted > 1)
+		status |= lw_intervals_add(&phases->entry, batch->wire_start_ns,
+			group->last_start_ns < batch->wire_end_ns ? group->last_start_ns
+								  : batch->wire_end_ns);
+	return status;
+}
+
+int lw_phases_collect(struct lw_phases *phases, size_t rank_index, size_t s)
+{
+	const struct lw_rank *rank = &phases->run->ranks.at[rank_index];
+	const struct lw_step *step = &rank->steps.at[s];
+	struct lw_intervals *sets[] = {&phases->negotiate, &phases->wait, &phases->allreduce,
+		&phases->misc, &phases->late, &phases->tick, &phases->entry, &phases->comm};
+	struct lw_intervals old;
+	int status = LW_OK;
+
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
+		sets[i]->n = 0;
+	phases->running.n = 0;
+	phases->has_ready = false;
+	/* An operation may reach over the edge of its step: look at the neighbours too. */
+	for (size_t i = s ? s - 1 : 0; i <= s + 1 && i < rank->steps.n; i++)
+		for (uint32_t b = 0; b < rank->steps.at[i].n_batches; b++)
+			status |= add_batch(
+				phases, rank, &rank->batches.at[rank->steps.at[i].first_batch + b]);
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		lw_intervals_unite(sets[i], 0);
+		lw_intervals_clip(sets[i], step->start_ns, step->end_ns);
+	}
+	lw_intervals_unite(&phases->running, 0);
+	status |= lw_intervals_subtract(&phases->tick, &phases->running, &phases->scratch);
+	old = phases->tick;
+	phases->tick = phases->scratch;
+	phases->scratch = old;
+	return status ? LW_ERR_NOMEM : LW_OK;
+}
+
+int lw_run_phases(struct lw_run *run)
+{
+	struct lw_phases phases;
+	uint64_t n_no_wire = 0;
+	int status;
+
+	lw_run_diag_reset(run, "phase");
+	status = lw_phases_init(&phases, run);
+	for (size_t r = 0; r < run->ranks.n && status == LW_OK; r++) {
+		struct lw_rank *rank = &run->ranks.at[r];
+		const struct lw_batch *batch;
+
+		for (size_t s = 0; s < rank->steps.n && status == LW_OK; s++) {
+			struct lw_step *step = &rank->steps.at[s];
+
+			if (!step->n_batches)
+				continue;
+			status = lw_phases_collect(&phases, r, s);
+			step->allreduce_ns = lw_intervals_length_ns(&phases.allreduce);
+			step->misc_ns = lw_intervals_length_ns(&phases.misc);
+			step->entry_ns = lw_intervals_length_ns(&phases.entry);
+			step->late_ns = lw_intervals_length_ns(&phases.late);
+			step->tick_ns = lw_intervals_length_ns(&phases.tick);
+			step->negotiate_ns = lw_intervals_length_ns(&phases.negotiate);
+			step->wait_ns = lw_intervals_length_ns(&phases.wait);
+			if (!phases.has_ready)
+				step->negotiate_ns = step->wait_ns = step->late_ns = step->tick_ns =
+					LW_NS_UNKNOWN;
+		}
+		lw_vec_foreach (batch, &rank->batches)
+			n_no_wire += batch->wire_start_ns == LW_NS_UNKNOWN;
+	}
+	lw_phases_done(&phases);
+	if (status == LW_OK && n_no_wire)
+		status = lw_run_diag(run, "phase", "wire time not seen", n_no_wire,
+			"the transport's own collective was not recorded inside these operations:"
+			" their copies count as ALLREDUCE, not as MISC");
+	return status;
+}
