@@ -186,7 +186,7 @@ struct lw_run *sim_run_new(const struct sim_spec *spec)
 	for (uint32_t r = 0; r < spec->n_ranks; r++) {
 		static const char *const hosts[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
 		struct lw_rank rank = {.rank = (int32_t)r,
-			.host = hosts[r % 8],
+			.host = (char *)(uintptr_t)hosts[r % 8],
 			.framework = LW_FRAMEWORK_HOROVOD,
 			.transport = LW_TRANSPORT_GLOO};
 
