@@ -2,8 +2,8 @@
 /*
  * load.h - what the files of load/ share while stores are being read into a run.
  */
-#ifndef LAPWING_ANALYZER_LOAD_H
-#define LAPWING_ANALYZER_LOAD_H
+#ifndef LAPWING_ANALYZER_LOAD_LOAD_H
+#define LAPWING_ANALYZER_LOAD_LOAD_H
 
 #include "analyzer/run.h"
 
@@ -62,4 +62,4 @@ int lw_load_join(struct lw_run *run, struct lw_rank *rank, lw_load_members *memb
 /** lw_load_plain() - a run without a framework: every payload collective becomes a batch. */
 int lw_load_plain(struct lw_run *run, struct lw_rank *rank);
 
-#endif /* LAPWING_ANALYZER_LOAD_H */
+#endif /* LAPWING_ANALYZER_LOAD_LOAD_H */

@@ -5,8 +5,8 @@
  * A set is any list of intervals until lw_intervals_unite() has made it sorted and disjoint; the other
  * functions take united sets. Intervals are half open: [start, end).
  */
-#ifndef LAPWING_ANALYZER_INTERVAL_H
-#define LAPWING_ANALYZER_INTERVAL_H
+#ifndef LAPWING_ANALYZER_RECONSTRUCT_INTERVAL_H
+#define LAPWING_ANALYZER_RECONSTRUCT_INTERVAL_H
 
 #include "analyzer/run.h"
 
@@ -35,4 +35,4 @@ int lw_intervals_intersect(
 int lw_intervals_subtract(
 	const struct lw_intervals *a, const struct lw_intervals *b, struct lw_intervals *result);
 
-#endif /* LAPWING_ANALYZER_INTERVAL_H */
+#endif /* LAPWING_ANALYZER_RECONSTRUCT_INTERVAL_H */

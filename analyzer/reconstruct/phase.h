@@ -2,8 +2,8 @@
 /*
  * phase.h - the phases of one step of one rank as sets of intervals. docs/phases.md has them in words.
  */
-#ifndef LAPWING_ANALYZER_PHASE_H
-#define LAPWING_ANALYZER_PHASE_H
+#ifndef LAPWING_ANALYZER_RECONSTRUCT_PHASE_H
+#define LAPWING_ANALYZER_RECONSTRUCT_PHASE_H
 
 #include "analyzer/reconstruct/interval.h"
 
@@ -31,4 +31,4 @@ void lw_phases_done(struct lw_phases *phases);
 /** lw_phases_collect() - fill the sets with step @s of rank @rank_index. */
 int lw_phases_collect(struct lw_phases *phases, size_t rank_index, size_t s);
 
-#endif /* LAPWING_ANALYZER_PHASE_H */
+#endif /* LAPWING_ANALYZER_RECONSTRUCT_PHASE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recur.h - which training iteration each group belongs to, from what recurs. */
-#ifndef LAPWING_ANALYZER_RECUR_H
-#define LAPWING_ANALYZER_RECUR_H
+#ifndef LAPWING_ANALYZER_RECONSTRUCT_RECUR_H
+#define LAPWING_ANALYZER_RECONSTRUCT_RECUR_H
 
 #include "analyzer/run.h"
 
@@ -16,4 +16,4 @@
  */
 int lw_recur_find(struct lw_run *run, int32_t *step_of_group, int32_t *ret_n);
 
-#endif /* LAPWING_ANALYZER_RECUR_H */
+#endif /* LAPWING_ANALYZER_RECONSTRUCT_RECUR_H */

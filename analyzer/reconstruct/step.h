@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* step.h - what step.c and exclude.c share. */
-#ifndef LAPWING_ANALYZER_STEP_H
-#define LAPWING_ANALYZER_STEP_H
+#ifndef LAPWING_ANALYZER_RECONSTRUCT_STEP_H
+#define LAPWING_ANALYZER_RECONSTRUCT_STEP_H
 
 #include "analyzer/run.h"
 
 /** lw_step_exclude() - say of every step whether it counts, and why not. The same on all ranks. */
 int lw_step_exclude(struct lw_run *run);
 
-#endif /* LAPWING_ANALYZER_STEP_H */
+#endif /* LAPWING_ANALYZER_RECONSTRUCT_STEP_H */
