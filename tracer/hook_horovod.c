@@ -11,79 +11,7 @@
 
 #include "tracer/hook_horovod.h"
 
-_Thread_local struct lw_hvd_tls lw_hvd_tls;
-
 static _Atomic uint64_t last_batch; /* process-wide serial */
-
-/* ---- threads ------------------------------------------------------------------------------------- */
-
-static void report(struct lw_hvd_extension *extension)
-{
-	static const struct {
-		const char *name, *missing;
-		enum lw_hvd_group group;
-	} parts[] = {
-		{"horovod.controller", "no controller's vtable is exported", LW_HVD_CONTROLLER},
-		{"horovod.execute", "no operation's vtable is exported", LW_HVD_EXECUTE},
-		{"horovod.ready", "no tensor class is exported", LW_HVD_READY},
-		{"horovod.settings", "no parameter manager is exported", LW_HVD_ENABLED},
-		{"horovod.gloo", "built without Gloo", LW_HVD_GLOO},
-	};
-
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		uint32_t n = lw_hvd_slots_in_place(extension, parts[i].group);
-
-		if (n)
-			lw_hook_report(parts[i].name, LW_HOOK_ACTIVE, n, extension->path);
-		else
-			lw_hook_report(parts[i].name, LW_HOOK_ABSENT, 0, parts[i].missing);
-	}
-	if (!extension->string_bytes || !extension->call.tensor_names)
-		lw_hook_report("horovod.names", LW_HOOK_REFUSED, 0,
-			"this build's strings are of an unknown kind");
-}
-
-static void confirm_place(struct lw_hvd_extension *extension)
-{
-	int rank = extension->call.rank ? extension->call.rank() : -1;
-	int size = extension->call.size ? extension->call.size() : -1;
-
-	if (rank < 0 || size <= 0) /* not initialised yet */
-		return;
-	extension->is_placed = true;
-	lw_place_confirmed(rank, size);
-}
-
-void lw_hvd_background_seen(struct lw_hvd_extension *extension)
-{
-	if (lw_hvd_tls.role != LW_HVD_ROLE_BACKGROUND) {
-		lw_hvd_tls.role = LW_HVD_ROLE_BACKGROUND;
-		if (!lw_activate(LW_FRAMEWORK_HOROVOD, LW_TRANSPORT_NONE))
-			return;
-		extension->is_placed = false;
-		lw_thread_role(LW_THREAD_BACKGROUND);
-		report(extension);
-		lw_hvd_settings_start(extension);
-	}
-	if (LW_UNLIKELY(!extension->is_placed) && lw_is_live())
-		confirm_place(extension);
-}
-
-/* std::thread::_State_impl<...>::_M_run(): a thread of Horovod's own begins, and ends when it returns. */
-uint64_t lw_hvd_on_thread(
-	const struct lw_hvd_slot *slot, void *self, void *b, void *c, void *d, void *e)
-{
-	uint64_t result;
-
-	if (slot->detail == LW_HVD_ROLE_BACKGROUND)
-		lw_hvd_background_seen(slot->extension);
-	else
-		lw_hvd_tls.role = (uint8_t)slot->detail;
-	result = slot->real(self, b, c, d, e);
-	if (lw_is_live())
-		lw_hvd_cycle_thread_ends();
-	return result;
-}
 
 /* ---- enqueues ------------------------------------------------------------------------------------ */
 
@@ -164,7 +92,6 @@ struct batch {
 	struct lw_event event;
 	const struct lw_hvd_vector *entries, *names;
 	size_t n, stride; /* of names; of entries in bytes, 0 = entries are not read */
-	bool is_returned;
 };
 
 static uint16_t batch_op(const struct lw_hvd_slot *slot, const void *response)
@@ -336,45 +263,38 @@ static void begin_batch(struct batch *batch, const void *response)
 	}
 }
 
-/* Runs when Execute returned and when it threw. */
-static void end_batch(struct batch *batch)
-{
-	if (!batch->is_returned) {
-		batch->event.t1_ns = lw_now_ns();
-		batch->event.batch.flags |= LW_COLL_FAILED;
-	}
-	lw_hvd_tls.execute_depth--;
-	lw_hvd_cycle_worked();
-	lw_record(&batch->event);
-}
-
 /* Status HorovodOp::Execute(vector<TensorTableEntry> &entries, const Response &response[, ProcessSet &]) */
 uint64_t lw_hvd_on_execute(const struct lw_hvd_slot *slot, void *status, void *self, void *entries,
 	void *response, void *process_set)
 {
 	struct lw_hvd_extension *extension = slot->extension;
+	struct batch batch = {.slot = slot, .entries = entries};
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
 	uint64_t result;
 
 	lw_hvd_background_seen(extension);
-	if (!lw_is_live() || lw_hvd_tls.execute_depth) /* one operation may use another */
+	if (!lw_is_live())
+		return slot->real(status, self, entries, response, process_set);
+	lw_hvd_close_thrown(frame);
+	if (lw_hvd_is_open(LW_HVD_OPEN_BATCH)) /* one operation may use another */
 		return slot->real(status, self, entries, response, process_set);
 	if (slot->transport && slot->transport != extension->transport) {
 		extension->transport = slot->transport;
 		lw_activate(LW_FRAMEWORK_HOROVOD, (enum lw_transport)slot->transport);
 	}
-	struct batch batch __attribute__((cleanup(end_batch))) = {.slot = slot, .entries = entries};
-	lw_hvd_tls.execute_depth++;
 	begin_batch(&batch, response);
 	lw_hvd_tls.process_set = batch.event.batch.process_set;
 	batch.event.t0_ns = lw_now_ns();
+	lw_hvd_open(LW_HVD_OPEN_BATCH, &batch.event, frame);
 	result = slot->real(status, self, entries, response, process_set);
 	batch.event.t1_ns = lw_now_ns();
-	batch.is_returned = true;
 	/* In progress: handed to the device; its end is told to the framework, not to us. */
 	if (extension->call.is_in_progress && extension->call.is_in_progress(status))
 		batch.event.batch.flags |= LW_COLL_UNFINISHED;
 	else if (extension->call.is_ok && !extension->call.is_ok(status))
 		batch.event.batch.flags |= LW_COLL_FAILED;
+	lw_hvd_cycle_worked();
+	lw_hvd_close(LW_HVD_OPEN_BATCH, &batch.event);
 	return result;
 }
 

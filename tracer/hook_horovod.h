@@ -117,16 +117,39 @@ enum lw_hvd_role {
 	LW_HVD_ROLE_OTHER,      /* another thread of Horovod's own */
 };
 
-struct lw_hvd_cycle_state;
+/*
+ * What a background thread has begun or counted and not told yet. It is not in its TLS because at the
+ * process's end another thread tells it.
+ */
+enum { LW_HVD_OPEN_BATCH, LW_HVD_OPEN_WIRE, LW_HVD_N_OPEN };
+struct lw_hvd_thread {
+	_Atomic bool is_taken;
+	struct {
+		_Atomic bool is_open;
+		uintptr_t frame; /* of the hook that opened it */
+		struct lw_event event;
+	} open[LW_HVD_N_OPEN];
+	/* hook_horovod_cycle.c's */
+	bool is_work_done; /* since its last round */
+	struct {
+		const void *controller; /* NULL for rounds seen on the wire */
+		uint32_t op;
+		uint64_t hash;
+	} last[64];
+	uint32_t n_last;
+	_Atomic uint32_t n_unchanged;
+	int64_t unchanged_ns, first_ns;
+	struct lw_event newest; /* the last round counted */
+};
+
 struct lw_hvd_tls {
-	uint8_t role;          /* enum lw_hvd_role */
-	uint8_t execute_depth; /* > 0: inside an Execute */
-	uint16_t wait_op;      /* enum lw_wait_op of the wait below, 0 = none */
-	int32_t process_set;   /* of the batch being executed, -1 = not known */
-	const void *asked;     /* tensor whose dtype() was called last; see on_dtype */
+	uint8_t role;        /* enum lw_hvd_role */
+	uint16_t wait_op;    /* enum lw_wait_op of the wait below, 0 = none */
+	int32_t process_set; /* of the batch being executed, -1 = not known */
+	const void *asked;   /* tensor whose dtype() was called last; see lw_hvd_on_dtype */
 	int64_t asked_ns;
 	int64_t wait_start_ns, wait_end_ns;
-	struct lw_hvd_cycle_state *cycle; /* background thread: what it has not told yet */
+	struct lw_hvd_thread *thread; /* background thread: what it has not told yet */
 };
 extern _Thread_local struct lw_hvd_tls lw_hvd_tls __attribute__((tls_model("initial-exec")));
 
@@ -143,12 +166,30 @@ enum { LW_HVD_MAX_EXTENSIONS = 4 };
 extern struct lw_hvd_extension lw_hvd_extensions[LW_HVD_MAX_EXTENSIONS];
 extern _Atomic uint32_t lw_hvd_n_extensions;
 
-/* ---- hook_horovod.c: batches, enqueues, threads -------------------------------------------------- */
+/* ---- hook_horovod_thread.c -------------------------------------------------------------------- */
 
-lw_hvd_handler lw_hvd_on_thread, lw_hvd_on_dtype, lw_hvd_on_shape, lw_hvd_on_execute;
+lw_hvd_handler lw_hvd_on_thread;
+
+/**
+ * lw_hvd_open() - this thread began what *@event says; lw_hvd_close() tells it once it has ended.
+ * What is never closed was left by an exception (no cleanup in C: that needs the unwinder's own library).
+ * lw_hvd_close_thrown() tells such as failed: every hook of the background thread calls it first, so
+ * its end is known to a cycle. @frame: of the caller; what was opened by a caller of it is still going on
+ */
+void lw_hvd_open(int what, const struct lw_event *event, uintptr_t frame);
+void lw_hvd_close(int what, const struct lw_event *event);
+void lw_hvd_close_thrown(uintptr_t frame);
+bool lw_hvd_is_open(int what);
+
+/** lw_hvd_thread() - the state of this thread; NULL when there are too many background threads. */
+struct lw_hvd_thread *lw_hvd_thread(void);
 
 /** lw_hvd_background_seen() - this is the background thread of @extension: activate, report, once. */
 void lw_hvd_background_seen(struct lw_hvd_extension *extension);
+
+/* ---- hook_horovod.c: batches, enqueues -------------------------------------------------- */
+
+lw_hvd_handler lw_hvd_on_dtype, lw_hvd_on_shape, lw_hvd_on_execute;
 
 /** lw_hvd_process_set() - rank and size of process set @id; NULL when there is no such set. */
 struct lw_hvd_process_set *lw_hvd_process_set(struct lw_hvd_extension *extension, int32_t id);
@@ -160,8 +201,8 @@ lw_hvd_handler lw_hvd_on_bitwise, lw_hvd_on_final;
 /** lw_hvd_cycle_worked() - this thread's round led to work: the next one is told even if it looks alike. */
 void lw_hvd_cycle_worked(void);
 
-/** lw_hvd_cycle_thread_ends() - tell what this thread has counted and not told. */
-void lw_hvd_cycle_thread_ends(void);
+/** lw_hvd_cycle_flush() - tell what @thread has counted and not told. */
+void lw_hvd_cycle_flush(struct lw_hvd_thread *thread);
 
 /* ---- hook_horovod_settings.c --------------------------------------------------------------------- */
 

@@ -12,46 +12,21 @@
 
 #include "tracer/hook_horovod.h"
 
-enum { MAX_THREADS = 16, MAX_CONTROLLERS = 64 };
 static const int64_t max_silence_ns = 1000000000;
-
-/* What one background thread has counted. Another thread reads it only at the process's end. */
-struct lw_hvd_cycle_state {
-	_Atomic bool is_taken;
-	bool is_work_done; /* since its last round */
-	struct {
-		const void *controller; /* NULL for rounds seen on the wire */
-		uint32_t op;
-		uint64_t hash;
-	} last[MAX_CONTROLLERS];
-	uint32_t n_last;
-	_Atomic uint32_t n_unchanged;
-	int64_t unchanged_ns, first_ns;
-	struct lw_event newest; /* the last round counted */
-};
-static struct lw_hvd_cycle_state states[MAX_THREADS];
-
-static struct lw_hvd_cycle_state *own_state(void)
-{
-	for (size_t i = 0; !lw_hvd_tls.cycle && i < MAX_THREADS; i++) {
-		bool idle = false;
-
-		if (atomic_compare_exchange_strong(&states[i].is_taken, &idle, true))
-			lw_hvd_tls.cycle = &states[i];
-	}
-	return lw_hvd_tls.cycle;
-}
 
 /* Return: these bits are what the same controller's last round had. */
 static bool is_repeated(
-	struct lw_hvd_cycle_state *state, const void *controller, uint32_t op, uint64_t hash)
+	struct lw_hvd_thread *state, const void *controller, uint32_t op, uint64_t hash)
 {
 	uint32_t i = 0;
 
 	while (i < state->n_last &&
 		(state->last[i].controller != controller || state->last[i].op != op))
 		i++;
-	if (i == MAX_CONTROLLERS) { /* stays correct: more rounds are told one by one */
+	if (i ==
+		sizeof(state->last) /
+			sizeof(state->last
+					[0])) { /* stays correct: more rounds are told one by one */
 		state->n_last = i = 0;
 	}
 	if (i == state->n_last) {
@@ -68,7 +43,7 @@ static bool is_repeated(
 	return true;
 }
 
-static void tell(struct lw_hvd_cycle_state *state, struct lw_event *event)
+static void tell(struct lw_hvd_thread *state, struct lw_event *event)
 {
 	uint32_t n = atomic_exchange_explicit(&state->n_unchanged, 0, memory_order_acquire);
 
@@ -80,7 +55,7 @@ static void tell(struct lw_hvd_cycle_state *state, struct lw_event *event)
 	lw_record(event);
 }
 
-static void count(struct lw_hvd_cycle_state *state, const struct lw_event *event)
+static void count(struct lw_hvd_thread *state, const struct lw_event *event)
 {
 	if (!atomic_load_explicit(&state->n_unchanged, memory_order_relaxed)) {
 		state->first_ns = event->t0_ns;
@@ -95,7 +70,7 @@ static void count(struct lw_hvd_cycle_state *state, const struct lw_event *event
 static void round_done(
 	const void *controller, struct lw_event *event, uint64_t hash, bool may_be_counted)
 {
-	struct lw_hvd_cycle_state *state = own_state();
+	struct lw_hvd_thread *state = lw_hvd_thread();
 	bool is_counted;
 
 	if (!state) {
@@ -141,6 +116,7 @@ uint64_t lw_hvd_on_bitwise(const struct lw_hvd_slot *slot, void *controller, voi
 	lw_hvd_background_seen(slot->extension);
 	if (!lw_is_live())
 		return slot->real(controller, words, count_, d, e);
+	lw_hvd_close_thrown(UINTPTR_MAX);
 	lw_hvd_settings_check(slot->extension, controller);
 	if ((size_t)(bits->end - bits->begin) < 8 * (size_t)n)
 		n = 0;
@@ -202,6 +178,7 @@ uint64_t lw_hvd_on_final(
 	lw_hvd_background_seen(slot->extension);
 	if (!lw_is_live())
 		return slot->real(controller, list, c, d, e);
+	lw_hvd_close_thrown(UINTPTR_MAX);
 	lw_hvd_settings_check(slot->extension, controller); /* the cache may be off: no bits then */
 	event.t0_ns = lw_now_ns();
 	result = slot->real(controller, list, c, d, e);
@@ -235,14 +212,14 @@ void lw_horovod_band(
 
 void lw_hvd_cycle_worked(void)
 {
-	struct lw_hvd_cycle_state *state = own_state();
+	struct lw_hvd_thread *state = lw_hvd_thread();
 
 	if (state)
 		state->is_work_done = true;
 }
 
-/* The counted rounds become a record: the newest of them is told, the others stay a count. */
-static void tell_counted(struct lw_hvd_cycle_state *state)
+/* The newest of the counted rounds becomes a record, the others stay a count. */
+void lw_hvd_cycle_flush(struct lw_hvd_thread *state)
 {
 	struct lw_event event;
 	uint32_t n = atomic_exchange_explicit(&state->n_unchanged, 0, memory_order_acquire);
@@ -254,26 +231,4 @@ static void tell_counted(struct lw_hvd_cycle_state *state)
 	event.cycle.unchanged_ns = state->unchanged_ns - (event.t1_ns - event.t0_ns);
 	event.cycle.unchanged_span_ns = n > 1 ? event.t0_ns - state->first_ns : 0;
 	lw_record(&event);
-}
-
-void lw_hvd_cycle_thread_ends(void)
-{
-	struct lw_hvd_cycle_state *state = lw_hvd_tls.cycle;
-
-	if (!state)
-		return;
-	tell_counted(state);
-	lw_hvd_tls.cycle = NULL;
-	state->n_last = 0;
-	state->is_work_done = false;
-	atomic_store_explicit(&state->is_taken, false, memory_order_release);
-}
-
-/* The end of the process; its background threads may be running still, or be gone without a word. */
-void lw_horovod_flush(void)
-{
-	lw_hvd_wait_ends();
-	for (size_t i = 0; i < MAX_THREADS; i++)
-		if (atomic_load_explicit(&states[i].is_taken, memory_order_acquire))
-			tell_counted(&states[i]);
 }

@@ -242,10 +242,19 @@ static void note_accessor(struct lw_hvd_extension *extension, const char *name, 
 		extension->string_bytes = 8;
 }
 
+/* Does the mangled @name begin with @prefix ("_Z...")? A thunk's (_ZThn<offset>_...) counts as its own. */
+static bool is_of(const char *name, const char *prefix)
+{
+	if (!begins(name, "_ZThn"))
+		return begins(name, prefix);
+	name = strchr(name + strlen("_ZThn"), '_');
+	return name && begins(name + 1, prefix + strlen("_Z"));
+}
+
 static void note_virtual(const char *name, uintptr_t address)
 {
 	for (size_t i = 0; i < N_METHODS; i++) {
-		if (!begins(name, methods[i].prefix) || !strstr(name, methods[i].part))
+		if (!is_of(name, methods[i].prefix) || !strstr(name, methods[i].part))
 			continue;
 		if (methods[i].group == LW_HVD_THREAD && !strstr(name, "6_M_runEv"))
 			return;

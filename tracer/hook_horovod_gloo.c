@@ -11,11 +11,6 @@
 
 #include "tracer/hook_horovod.h"
 
-struct wire {
-	struct lw_event event;
-	bool is_returned;
-};
-
 /* The same on all ranks: a process set has one id everywhere, and ids are not used again. */
 static uint64_t comm_of(struct lw_hvd_process_set *set)
 {
@@ -38,45 +33,35 @@ static uint64_t comm_of(struct lw_hvd_process_set *set)
 	return set->comm;
 }
 
-static void end_wire(struct wire *wire)
-{
-	if (!wire->is_returned) {
-		wire->event.t1_ns = lw_now_ns();
-		wire->event.collective.flags |= LW_COLL_FAILED;
-	}
-	lw_record(&wire->event);
-}
-
 /* One call, whatever it is. @sent_bytes: UINT64_MAX = sizes not known */
 static uint64_t on_wire(const struct lw_hvd_slot *slot, enum lw_coll op, uint64_t sent_bytes,
 	uint64_t received_bytes, int32_t root, void *a, void *b, void *c, void *d, void *e)
 {
 	struct lw_hvd_process_set *set =
 		lw_hvd_process_set(slot->extension, lw_hvd_tls.process_set);
-	struct wire wire __attribute__((cleanup(end_wire))) = {0};
+	struct lw_event event = {.kind = LW_EV_COLLECTIVE, .op = (uint16_t)op};
 	uint64_t result;
 
-	wire.event.kind = LW_EV_COLLECTIVE;
-	wire.event.op = (uint16_t)op;
-	wire.event.collective.comm = set ? comm_of(set) : 0;
-	wire.event.collective.root = root;
-	wire.event.collective.transport = LW_TRANSPORT_GLOO;
+	event.collective.comm = set ? comm_of(set) : 0;
+	event.collective.root = root;
+	event.collective.transport = LW_TRANSPORT_GLOO;
 	if (sent_bytes == UINT64_MAX) {
-		wire.event.collective.flags = LW_COLL_NO_BYTES;
+		event.collective.flags = LW_COLL_NO_BYTES;
 	} else {
-		wire.event.collective.sent_bytes = sent_bytes;
-		wire.event.collective.received_bytes = received_bytes;
+		event.collective.sent_bytes = sent_bytes;
+		event.collective.received_bytes = received_bytes;
 	}
-	wire.event.t0_ns = lw_now_ns();
+	event.t0_ns = lw_now_ns();
+	lw_hvd_open(LW_HVD_OPEN_WIRE, &event, (uintptr_t)__builtin_frame_address(0));
 	result = slot->real(a, b, c, d, e);
-	wire.event.t1_ns = lw_now_ns();
-	wire.is_returned = true;
+	event.t1_ns = lw_now_ns();
+	lw_hvd_close(LW_HVD_OPEN_WIRE, &event);
 	return result;
 }
 
 static bool is_watched(void)
 {
-	return lw_is_live() && lw_hvd_tls.execute_depth;
+	return lw_is_live() && lw_hvd_is_open(LW_HVD_OPEN_BATCH);
 }
 
 /* Sum of @n counts of @width bytes each (int or int64_t). */

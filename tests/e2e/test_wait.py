@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""The time in which a training thread waits for its peers is recorded, and no other sleep or yield is."""
+import os
+import statistics
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import rings
+from horovod_run import Run
+
+
+def overlap_ns(span, waits):
+    return sum(max(0, min(span[1], wait["t1"]) - max(span[0], wait["t0"])) for wait in waits)
+
+
+def check(launcher):
+    with Run(launcher, "wait") as run:
+        assert run.code == 0
+        for rank, told in run.ranks.items():
+            process = run.traced[rank]
+            waits = rings.of_kind(process, "WAIT")
+            training = {event["tid"] for event in rings.of_kind(process, "THREAD") if event["op"] == 1}
+            assert waits and {wait["tid"] for wait in waits} == training, "waits of the training thread alone"
+            assert all(wait["t0"] <= wait["t1"] for wait in waits)
+            for before, after in zip(waits, waits[1:]):
+                assert before["t1"] <= after["t0"]
+            assert overlap_ns(told["idle_ns"], waits) == 0, "the job's own sleep was taken for a wait"
+            fracs = [overlap_ns(span, waits) / (span[1] - span[0]) for span in told["spans_ns"]]
+            took_ns = [span[1] - span[0] for span in told["spans_ns"]]
+            if rank == 0:  # rank 1 comes late by a known time, which is waited for here
+                assert min(took_ns) > 0.8 * told["late_ns"], took_ns
+                assert min(fracs) > 0.9, f"recorded part of the waits: {fracs}"
+            print(f"{launcher} rank {rank}: {len(waits)} waits; synchronize() took {statistics.median(took_ns) / 1e6:.2f} ms, "
+                  f"of which {statistics.median(fracs):.2%} (least {min(fracs):.2%}) is recorded as waiting")
+    with Run(launcher, "wait", env={"LAPWING_HOOKS": "-wait"}) as run:
+        assert run.code == 0
+        assert not any(rings.of_kind(process, "WAIT") for process in run.traced.values()), "waits although the hook is off"
+
+
+def main():
+    for launcher in sys.argv[1:] or ["mpi", "gloo"]:
+        check(launcher)
+
+
+if __name__ == "__main__":
+    main()
