@@ -23,6 +23,11 @@ KINDS = {
     10: ("BATCH_TENSOR", "<QQQQH6x", "batch name object bytes dtype"),
     11: ("SETTING", "<dI28x", "value source"),
     12: ("WAIT", "<40x", ""),
+    13: ("SOCKET", "<IHH16s16s", "socket local_port peer_port local peer"),
+    14: ("SOCKET_BYTES", "<IIQQI12x", "socket n_sends sent_bytes received_bytes n_receives"),
+    15: ("TCP_INFO", "<IIQQQII",
+         "socket rtt_us acked_bytes received_bytes delivery_bytes_per_s n_retransmits congestion_window_segments"),
+    16: ("GLOO_MESSAGE", "<I4xQQQ8x", "socket slot bytes is_sent"),
     17: ("MARK", "<Qq24x", "name value"),
     18: ("LOSS", "<QQ24x", "count where"),
     19: ("HOOK", "<QQI20x", "name detail n_slots"),
@@ -63,8 +68,8 @@ def read_ring(path):
     return events, {key: bytes(value).decode("utf-8", "replace") for key, value in texts.items()}, lost
 
 
-def read_job(directory):
-    """{rank: {"events": [...], "lost": n, ...}} of every process that left rings in @directory."""
+def read_processes(directory):
+    """{pid: {"events": [...], "lost": n, "rank": r, "pid": pid}} of all that left rings in @directory."""
     processes, texts = {}, {}
     for path in sorted(glob.glob(os.path.join(directory, "*.ring"))):
         events, own_texts, lost = read_ring(path)
@@ -73,7 +78,6 @@ def read_job(directory):
         process = processes.setdefault(pid, {"events": [], "lost": 0, "rank": -1, "pid": pid})
         process["events"] += events
         process["lost"] += lost
-    ranks = {}
     for process in processes.values():
         for event in process["events"]:
             for field in event.keys() & (TEXTS | {"name"}):
@@ -81,6 +85,13 @@ def read_job(directory):
             if event["kind"] == "PROCESS" and event["rank"] >= 0:
                 process["rank"] = event["rank"]
         process["events"].sort(key=lambda event: (event["t0"], event["seq"]))
+    return processes
+
+
+def read_job(directory):
+    """The same by rank; each rank must be one process."""
+    ranks = {}
+    for process in read_processes(directory).values():
         assert process["rank"] not in ranks, f"two processes of rank {process['rank']}"
         ranks[process["rank"]] = process
     return ranks

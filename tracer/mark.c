@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mark.c - what lapwing_mark.h calls: the user's own steps, points and ranges.
+ *
+ * Writes: MARK records. A mark is a call of interest: it starts the tracing of its process.
+ */
+#include "tracer/mark.h"
+
+#include <string.h>
+
+#include "tracer/lapwing_mark.h"
+
+#undef lapwing_mark_step
+#undef lapwing_mark
+#undef lapwing_range_push
+#undef lapwing_range_pop
+
+static _Thread_local struct lw_ranges ranges;
+
+void lw_mark_record(enum lw_mark_op op, int64_t t0_ns, int64_t t1_ns, uint64_t name, int64_t value)
+{
+	struct lw_event event = {
+		.kind = LW_EV_MARK, .op = (uint16_t)op, .t0_ns = t0_ns, .t1_ns = t1_ns};
+
+	event.mark.name = name;
+	event.mark.value = value;
+	lw_record(&event);
+}
+
+static int count_open(const struct lw_ranges *stack, const void *domain)
+{
+	int n = 0;
+
+	for (uint32_t i = 0; i < stack->n_open; i++)
+		n += stack->open[i].domain == domain;
+	return n;
+}
+
+int lw_ranges_push(struct lw_ranges *stack, const void *domain, uint64_t name, int64_t value)
+{
+	if (stack->n_open == LW_RANGES_MAX) {
+		lw_loss(LW_LOSS_TABLE_FULL, 1, "ranges nested too deep");
+		return LW_RANGES_MAX + (int)stack->n_overflow++;
+	}
+	stack->open[stack->n_open++] = (struct lw_range){.domain = domain,
+		.t0_ns = lw_is_live() ? lw_now_ns() : 0,
+		.name = name,
+		.value = value};
+	return count_open(stack, domain) - 1;
+}
+
+int lw_ranges_pop(struct lw_ranges *stack, const void *domain, enum lw_mark_op op)
+{
+	uint32_t at = stack->n_open;
+	struct lw_range range;
+
+	if (stack->n_overflow)
+		return LW_RANGES_MAX + (int)--stack->n_overflow;
+	while (at && stack->open[at - 1].domain != domain)
+		at--;
+	if (!at)
+		return -1;
+	range = stack->open[at - 1];
+	memmove(&stack->open[at - 1], &stack->open[at],
+		(stack->n_open - at) * sizeof(stack->open[0]));
+	stack->n_open--;
+	if (range.t0_ns)
+		lw_mark_record(op, range.t0_ns, lw_now_ns(), range.name, range.value);
+	return count_open(stack, domain);
+}
+
+static bool is_live(void)
+{
+	return lw_hook_wanted("mark") && lw_activate(LW_FRAMEWORK_NONE, LW_TRANSPORT_NONE);
+}
+
+LW_EXPORT void lapwing_mark_step(int64_t step)
+{
+	int64_t now_ns = lw_now_ns();
+
+	if (is_live())
+		lw_mark_record(LW_MARK_STEP, now_ns, now_ns, 0, step);
+}
+
+LW_EXPORT void lapwing_mark(const char *name)
+{
+	int64_t now_ns = lw_now_ns();
+
+	if (name && is_live())
+		lw_mark_record(LW_MARK_POINT, now_ns, now_ns, lw_string_z(name), 0);
+}
+
+LW_EXPORT void lapwing_range_push(const char *name)
+{
+	if (is_live())
+		lw_ranges_push(&ranges, NULL, lw_string_z(name), 0);
+}
+
+LW_EXPORT void lapwing_range_pop(void)
+{
+	lw_ranges_pop(&ranges, NULL, LW_MARK_RANGE);
+}
