@@ -134,7 +134,7 @@ def told_rounds(launcher):
                 n_late += bool(waiting)
                 same = last and (last["in_bits"], last["out_bits"]) == (event["in_bits"], event["out_bits"])
                 # told twice in a row only because work came of it, or after a second of silence
-                assert not same or event["out_bits"] & ~7 or event["unchanged_span_ns"] > 9e8
+                assert not same or event["out_bits"] != 7 or event["unchanged_span_ns"] > 9e8
                 last = event
             late[rank] = n_late
             print(f"{launcher} late rank 1: rank {rank} told {len(rounds)} rounds, counted {counted} more; "
