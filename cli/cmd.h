@@ -30,9 +30,12 @@ void lw_cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
  */
 void lw_cli_parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *input);
 
+int lw_cmd_advise(int argc, char **argv);
 int lw_cmd_doctor(int argc, char **argv);
 int lw_cmd_info(int argc, char **argv);
+int lw_cmd_predict(int argc, char **argv);
 int lw_cmd_record(int argc, char **argv);
+int lw_cmd_report(int argc, char **argv);
 int lw_cmd_salvage(int argc, char **argv);
 
 #endif /* LAPWING_CLI_CMD_H */

@@ -9,6 +9,9 @@ const char *argp_program_version = "lapwing " LAPWING_VERSION;
 
 static const struct lw_command commands[] = {
 	{"record", "run a command and record what every rank of it does", lw_cmd_record},
+	{"report", "say where the step time goes", lw_cmd_report},
+	{"advise", "say what to change, and how much it gains", lw_cmd_advise},
+	{"predict", "say how long a step takes under another setting", lw_cmd_predict},
 	{"doctor", "say which hooks can see a command, before it runs", lw_cmd_doctor},
 	{"info", "say what is in a run file", lw_cmd_info},
 	{"salvage", "finish the run of a collector that died", lw_cmd_salvage},

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.h - the report of an analysis, for people and for programs (docs/schema/report.json). */
+#ifndef LAPWING_ANALYZER_EMIT_REPORT_H
+#define LAPWING_ANALYZER_EMIT_REPORT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "analyzer/analyzer.h"
+
+struct lw_report_options {
+	bool with_steps; /* a line a step */
+	int32_t rank;    /* only this rank's lines, LW_NONE = all */
+};
+
+/** lw_report_text() - at most 80 columns, plain text. */
+void lw_report_text(
+	const struct lw_analysis *analysis, const struct lw_report_options *options, FILE *out);
+
+/** lw_report_json() - Return: LW_OK, LW_ERR_NOMEM or LW_ERR_IO. */
+int lw_report_json(const struct lw_analysis *analysis, FILE *out);
+
+/** lw_json_figure() - {"value", "low", "high", "how"}; numbers that cannot be known are null. */
+struct lw_json;
+void lw_json_figure(struct lw_json *json, const char *key, struct lw_figure figure);
+
+/** lw_how_name() - "measured", "fitted", "predicted", "assumed". */
+const char *lw_how_name(enum lw_how how);
+
+#endif /* LAPWING_ANALYZER_EMIT_REPORT_H */

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report_text.c - the report for people: first how long a step is, how much of it is exposed, and what
+ * to change; then where that comes from.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "analyzer/emit/report.h"
+#include "base/units.h"
+
+enum { WIDTH = 79 };
+
+/* ---- pieces ------------------------------------------------------------------------------------- */
+
+static const char *ns_text(struct lw_figure figure, char text[LW_UNIT_TEXT_BYTES])
+{
+	return isnan(figure.value) ? "?" : lw_ns_format(figure.value, text);
+}
+
+/* @text in lines of at most WIDTH, each but the first indented by @indent. */
+static void print_wrapped(FILE *out, int indent, int at, const char *text)
+{
+	while (*text) {
+		int n = (int)strcspn(text, " ");
+
+		if (at > indent && at + 1 + n > WIDTH) {
+			fprintf(out, "\n%*s", indent, "");
+			at = indent;
+		} else if (at > indent) {
+			fputc(' ', out);
+			at++;
+		}
+		fprintf(out, "%.*s", n, text);
+		at += n;
+		text += n;
+		while (*text == ' ')
+			text++;
+	}
+	fputc('\n', out);
+}
+
+static void print_paragraph(FILE *out, const char *text)
+{
+	fputs("  ", out);
+	print_wrapped(out, 2, 2, text);
+}
+
+/* ---- what people ask first ------------------------------------------------------------------------ */
+
+static void print_job(FILE *out, const struct lw_analysis *analysis)
+{
+	const struct lw_run *run = analysis->run;
+	const struct lw_summary *summary = &analysis->summary;
+	const struct lw_rank *rank = run->ranks.n ? &run->ranks.at[0] : NULL;
+	char text[LW_UNIT_TEXT_BYTES];
+	const char *framework = rank ? lw_framework_name(rank->framework) : "";
+	const char *transport = rank ? lw_transport_name(rank->transport) : "";
+
+	fprintf(out, "%d rank%s", run->size, run->size == 1 ? "" : "s");
+	if (run->n_missing_ranks)
+		fprintf(out, " (%u of them missing)", run->n_missing_ranks);
+	if (*framework || *transport)
+		fprintf(out, ", %s%s%s", framework, *framework && *transport ? " over " : "",
+			transport);
+	if (!isnan(summary->fusion_bytes.value))
+		fprintf(out, ", fusion threshold %s",
+			lw_bytes_format(summary->fusion_bytes.value, text));
+	if (!isnan(summary->cycle_ns.value))
+		fprintf(out, ", cycle %s", lw_ns_format(summary->cycle_ns.value, text));
+	fprintf(out, "\n\n");
+}
+
+static void print_answer(FILE *out, const struct lw_analysis *analysis)
+{
+	const struct lw_summary *summary = &analysis->summary;
+	char step[LW_UNIT_TEXT_BYTES], low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
+	char advice[LW_ADVICE_TEXT_BYTES];
+
+	if (!summary->n_steps) {
+		print_paragraph(out,
+			"No training step was found: no gradient came twice. What was recorded is below.");
+		fputc('\n', out);
+		return;
+	}
+	fprintf(out, "  A step takes %s (median of %zu; 95 %%: %s to %s).\n",
+		lw_ns_format(summary->step_ns.value, step), summary->n_steps,
+		lw_ns_format(summary->step_ns.low, low), lw_ns_format(summary->step_ns.high, high));
+	if (isnan(summary->exposed_ns.value))
+		fprintf(out, "  Exposed communication: not known (%s).\n", summary->exposed_ns.why);
+	else
+		fprintf(out,
+			"  Exposed communication: %s of it (%.0f %%), in which nothing was left to compute.\n",
+			lw_ns_format(summary->exposed_ns.value, step),
+			100 * summary->exposed_frac.value);
+	fputs("  To change: ", out);
+	print_wrapped(out, 13, 13, lw_advise_top_line(&analysis->advice, advice));
+	fputc('\n', out);
+}
+
+/* ---- the breakdown --------------------------------------------------------------------------------- */
+
+static void print_ranks(
+	FILE *out, const struct lw_analysis *analysis, const struct lw_report_options *options)
+{
+	const struct lw_rank_summary *rank;
+	char text[7][LW_UNIT_TEXT_BYTES];
+
+	fprintf(out, "Where a step goes (mean of %zu steps; compute + exposed + idle = step)\n",
+		analysis->summary.n_steps);
+	fprintf(out, "  %4s %10s %10s %10s %10s %12s\n", "rank", "step", "compute", "exposed",
+		"idle", "hidden comm");
+	lw_vec_foreach (rank, &analysis->summary.ranks)
+		if (options->rank == LW_NONE || options->rank == rank->rank)
+			fprintf(out, "  %4d %10s %10s %10s %10s %12s\n", rank->rank,
+				ns_text(rank->step_ns, text[0]), ns_text(rank->compute_ns, text[1]),
+				ns_text(rank->exposed_ns, text[2]), ns_text(rank->idle_ns, text[3]),
+				ns_text(rank->hidden_ns, text[4]));
+	print_paragraph(out,
+		"compute: from resuming to the next wait of the training thread (no GPU records);"
+		" exposed: it waits for gradients; hidden: communication while it computes.");
+	fputc('\n', out);
+}
+
+/* Each phase in words, with the part of it that people ask about. */
+static void print_phases(
+	FILE *out, const struct lw_analysis *analysis, const struct lw_report_options *options)
+{
+	const struct lw_rank_summary *rank;
+	char text[4][LW_UNIT_TEXT_BYTES];
+
+	fprintf(out, "The phases of its gradients (fused work once; phases overlap each other)\n");
+	fprintf(out, "  %4s %10s %10s %10s %10s %14s %12s\n", "rank", "NEGOTIATE", "WAIT",
+		"ALLREDUCE", "MISC", "of it: cycle", "entry wait");
+	lw_vec_foreach (rank, &analysis->summary.ranks) {
+		char tick[LW_UNIT_TEXT_BYTES], entry[LW_UNIT_TEXT_BYTES];
+
+		if (options->rank != LW_NONE && options->rank != rank->rank)
+			continue;
+		fprintf(out, "  %4d %10s %10s %10s %10s %14s %12s\n", rank->rank,
+			ns_text(rank->negotiate_ns, text[0]), ns_text(rank->wait_ns, text[1]),
+			ns_text(rank->allreduce_ns, text[2]), ns_text(rank->misc_ns, text[3]),
+			ns_text(rank->tick_ns, tick), ns_text(rank->entry_ns, entry));
+	}
+	print_paragraph(out,
+		"NEGOTIATE: some rank has the gradient, another does not yet, or they are agreeing."
+		" WAIT: all have it, but the cycle has not come, or earlier operations run."
+		" ALLREDUCE: on the wire; entry wait is the part before the last rank came."
+		" MISC: copies into and out of the fusion buffer, set-up.");
+	fputc('\n', out);
+}
+
+static void print_steps(
+	FILE *out, const struct lw_analysis *analysis, const struct lw_report_options *options)
+{
+	const struct lw_rank *rank;
+
+	fprintf(out, "Steps\n  %4s %5s %10s %10s %10s %8s  %s\n", "rank", "step", "length",
+		"compute", "exposed", "batches", "left out because");
+	lw_vec_foreach (rank, &analysis->run->ranks) {
+		if (options->rank != LW_NONE && options->rank != rank->rank)
+			continue;
+		for (size_t s = 0; s < rank->steps.n; s++) {
+			const struct lw_step *step = &rank->steps.at[s];
+			char text[3][LW_UNIT_TEXT_BYTES];
+			const int64_t compute_ns = step->compute_ns, exposed_ns = step->exposed_ns;
+
+			fprintf(out, "  %4d %5zu %10s %10s %10s %8u  %s\n", rank->rank, s,
+				lw_ns_format((double)(step->end_ns - step->start_ns), text[0]),
+				compute_ns == LW_NS_UNKNOWN
+					? "?"
+					: lw_ns_format((double)compute_ns, text[1]),
+				exposed_ns == LW_NS_UNKNOWN
+					? "?"
+					: lw_ns_format((double)exposed_ns, text[2]),
+				step->n_batches, step->excluded ? step->excluded : "");
+		}
+	}
+	fputc('\n', out);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------------ */
+
+static void print_unknown(FILE *out, const char *name, struct lw_figure figure)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "not known (%s)", figure.why ? figure.why : "no data");
+	fprintf(out, "  %-22s ", name);
+	print_wrapped(out, 25, 25, text);
+}
+
+static void print_figure(FILE *out, const char *name, struct lw_figure figure,
+	const char *(*format)(double value, char text[LW_UNIT_TEXT_BYTES]), const char *note)
+{
+	char value[LW_UNIT_TEXT_BYTES], low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
+
+	if (isnan(figure.value)) {
+		print_unknown(out, name, figure);
+		return;
+	}
+	fprintf(out, "  %-22s %s", name, format(figure.value, value));
+	if (!isnan(figure.low) && figure.low < figure.high)
+		fprintf(out, " (%s to %s)", format(figure.low, low), format(figure.high, high));
+	fprintf(out, "%s%s\n", *note ? ", " : "", note);
+}
+
+static const char *plain_format(double value, char text[LW_UNIT_TEXT_BYTES])
+{
+	snprintf(text, LW_UNIT_TEXT_BYTES, "%.3g", value);
+	return text;
+}
+
+static void print_traffic(FILE *out, const struct lw_summary *summary)
+{
+	fputs("Collectives and network, per step\n", out);
+	print_figure(
+		out, "batches", summary->batches_per_step, plain_format, "operations executed");
+	print_figure(
+		out, "bytes", summary->bytes_per_step, lw_bytes_format, "of gradients, each rank");
+	print_figure(out, "algbw", summary->algbw_bytes_per_s, lw_rate_format,
+		"last rank in to last rank out");
+	print_figure(out, "busbw", summary->busbw_bytes_per_s, lw_rate_format, "algbw x 2(N-1)/N");
+	print_figure(
+		out, "sent on sockets", summary->sent_bytes_per_step, lw_bytes_format, "each rank");
+	print_figure(out, "a ring would send", summary->expected_bytes_per_step, lw_bytes_format,
+		"2(N-1)/N of the bytes");
+	print_figure(out, "sent / ring", summary->sent_ratio, plain_format, "");
+	fputc('\n', out);
+}
+
+static void print_scaling(FILE *out, const struct lw_summary *summary)
+{
+	fputs("Scaling (step of one rank / step of N ranks; docs/model.md)\n", out);
+	print_figure(out, "SF measured", summary->sf, plain_format, "");
+	print_figure(out, "CSF no overlap", summary->csf, plain_format, "");
+	print_figure(out, "OSF no fusion", summary->osf, plain_format, "");
+	print_figure(out, "OSF_f as fused", summary->osf_f, plain_format, "");
+	print_figure(out, "alpha", summary->alpha_ns, lw_ns_format, "fixed cost of an operation");
+	print_figure(
+		out, "beta", summary->beta_bytes_per_s, lw_rate_format, "effective link bandwidth");
+	fputc('\n', out);
+}
+
+static void print_stragglers(FILE *out, const struct lw_summary *summary)
+{
+	const struct lw_straggler *straggler;
+
+	if (!summary->stragglers.n)
+		return;
+	fputs("Late ranks (last gradient ready, against the first rank's)\n", out);
+	lw_vec_foreach (straggler, &summary->stragglers) {
+		char text[LW_UNIT_TEXT_BYTES];
+
+		fprintf(out, "  rank %d: last in %.0f %% of the steps, %s late on average (%s)\n",
+			straggler->rank, 100 * straggler->steps_frac,
+			lw_ns_format(straggler->late_ns.value, text),
+			straggler->is_persistent ? "persistent" : "they take turns");
+	}
+	fputc('\n', out);
+}
+
+static void print_findings(FILE *out, const struct lw_run *run, const struct lw_summary *summary)
+{
+	const struct lw_diag *diag;
+
+	fprintf(out, "Quality of this run\n  %zu steps counted, %zu left out; %llu records lost\n",
+		summary->n_steps, summary->n_excluded, (unsigned long long)run->n_lost);
+	lw_vec_foreach (diag, &run->diags) {
+		char text[1024];
+
+		snprintf(text, sizeof(text), "%s: %s", diag->kind, diag->text);
+		print_paragraph(out, text);
+	}
+}
+
+void lw_report_text(
+	const struct lw_analysis *analysis, const struct lw_report_options *options, FILE *out)
+{
+	const struct lw_summary *summary = &analysis->summary;
+
+	print_job(out, analysis);
+	print_answer(out, analysis);
+	if (summary->n_steps) {
+		print_ranks(out, analysis, options);
+		print_phases(out, analysis, options);
+	}
+	if (options->with_steps)
+		print_steps(out, analysis, options);
+	if (summary->n_steps) {
+		print_traffic(out, summary);
+		print_scaling(out, summary);
+		print_stragglers(out, summary);
+	}
+	print_findings(out, analysis->run, summary);
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyzer/emit/summary.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/model/osf.h"
+#include "analyzer/simulate/stats.h"
+
+static struct lw_figure unknown(const char *why)
+{
+	return (struct lw_figure){NAN, NAN, NAN, LW_MEASURED, why};
+}
+
+static struct lw_figure exact(double value, enum lw_how how)
+{
+	return (struct lw_figure){value, value, value, how, NULL};
+}
+
+/* Mean of @values and its interval; any NAN among them: not known. */
+static struct lw_figure mean_of(const double *values, size_t n, const char *why)
+{
+	struct lw_figure figure = unknown(why);
+	double sum = 0, square = 0, error;
+
+	for (size_t i = 0; i < n; i++)
+		sum += values[i];
+	if (!n || isnan(sum))
+		return figure;
+	figure = exact(sum / (double)n, LW_MEASURED);
+	if (n < 2)
+		return figure;
+	for (size_t i = 0; i < n; i++)
+		square += (values[i] - figure.value) * (values[i] - figure.value);
+	/* normal approximation of the mean's interval: steps are many, and their mean is near normal */
+	error = 1.96 * sqrt(square / (double)(n - 1) / (double)n);
+	figure.low = figure.value - error;
+	figure.high = figure.value + error;
+	return figure;
+}
+
+static double known(int64_t ns)
+{
+	return ns == LW_NS_UNKNOWN ? (double)NAN : (double)ns;
+}
+
+/* ---- counted steps ------------------------------------------------------------------------------- */
+
+static size_t n_steps_of(const struct lw_run *run)
+{
+	return run->ranks.n ? run->ranks.at[0].steps.n : 0;
+}
+
+static bool is_counted(const struct lw_run *run, size_t s)
+{
+	for (size_t r = 0; r < run->ranks.n; r++)
+		if (s >= run->ranks.at[r].steps.n || run->ranks.at[r].steps.at[s].excluded)
+			return false;
+	return run->ranks.n > 0;
+}
+
+static const struct {
+	size_t step_offset, summary_offset;
+} rank_figures[] = {
+#define X(name) {offsetof(struct lw_step, name##_ns), offsetof(struct lw_rank_summary, name##_ns)},
+	LW_RANK_FIGURES(X)
+#undef X
+};
+
+/* @values: room for all steps of the rank */
+static void summarize_rank(const struct lw_run *run, const struct lw_rank *rank, double *values,
+	struct lw_rank_summary *out)
+{
+	size_t n = 0;
+
+	*out = (struct lw_rank_summary){.rank = rank->rank, .host = rank->host};
+	for (size_t s = 0; s < rank->steps.n; s++)
+		if (is_counted(run, s))
+			values[n++] =
+				(double)(rank->steps.at[s].end_ns - rank->steps.at[s].start_ns);
+	out->step_ns = mean_of(values, n, "no step was found that counts");
+	for (size_t i = 0; i < sizeof(rank_figures) / sizeof(rank_figures[0]); i++) {
+		char *figure = (char *)out + rank_figures[i].summary_offset;
+
+		n = 0;
+		for (size_t s = 0; s < rank->steps.n; s++) {
+			const char *step = (const char *)&rank->steps.at[s];
+
+			if (is_counted(run, s))
+				values[n++] = known(
+					*(const int64_t *)(step + rank_figures[i].step_offset));
+		}
+		*(struct lw_figure *)figure =
+			mean_of(values, n, "this run does not tell when the rank was computing");
+	}
+}
+
+static int summarize_steps(struct lw_run *run, struct lw_summary *summary)
+{
+	size_t n_all = n_steps_of(run), n = 0;
+	double *lengths = calloc(3 * n_all + 1, sizeof(*lengths)), *exposed = lengths + n_all;
+	double *shares = exposed + n_all;
+
+	if (!lengths)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	for (size_t s = 0; s < n_all; s++) {
+		if (!is_counted(run, s)) {
+			summary->n_excluded++;
+			continue;
+		}
+		lengths[n] = exposed[n] = 0;
+		for (size_t r = 0; r < run->ranks.n; r++) {
+			const struct lw_step *step = &run->ranks.at[r].steps.at[s];
+
+			lengths[n] +=
+				(double)(step->end_ns - step->start_ns) / (double)run->ranks.n;
+			exposed[n] += known(step->exposed_ns) / (double)run->ranks.n;
+		}
+		n++;
+	}
+	summary->n_steps = n;
+	summary->exposed_ns =
+		mean_of(exposed, n, "this run does not tell when the ranks were computing");
+	for (size_t i = 0; i < n; i++)
+		shares[i] = lengths[i] > 0 ? exposed[i] / lengths[i] : 0;
+	summary->exposed_frac = mean_of(shares, n, summary->exposed_ns.why);
+	summary->step_ns = unknown("no step was found that counts");
+	if (n) {
+		summary->step_ns = exact(0, LW_MEASURED);
+		lw_stats_interval(lengths, n, &summary->step_ns.value, &summary->step_ns.low,
+			&summary->step_ns.high);
+	}
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		struct lw_rank_summary rank;
+
+		summarize_rank(run, &run->ranks.at[r], lengths, &rank);
+		if (lw_vec_push(&summary->ranks, rank) < 0) {
+			free(lengths);
+			return LW_ERR_NOMEM;
+		}
+	}
+	free(lengths);
+	return LW_OK;
+}
+
+/* ---- collectives --------------------------------------------------------------------------------- */
+
+/* The step of a group, LW_NONE when it is outside of all. */
+static int32_t step_of(const struct lw_run *run, const struct lw_group *group)
+{
+	for (size_t r = 0; r < run->ranks.n; r++)
+		if (group->batch_of_rank[r] != LW_NONE)
+			return run->ranks.at[r].batches.at[group->batch_of_rank[r]].step;
+	return LW_NONE;
+}
+
+static void summarize_collectives(const struct lw_run *run, struct lw_summary *summary)
+{
+	double n = 0, bytes = 0, service_ns = 0, n_steps = (double)summary->n_steps;
+	const struct lw_group *group;
+
+	summary->batches_per_step = summary->bytes_per_step = summary->algbw_bytes_per_s =
+		summary->busbw_bytes_per_s = unknown("no step was found that counts");
+	if (!summary->n_steps)
+		return;
+	lw_vec_foreach (group, &run->groups) {
+		int32_t step = step_of(run, group);
+
+		if (step == LW_NONE || !is_counted(run, (size_t)step))
+			continue;
+		n++;
+		bytes += (double)group->bytes;
+		service_ns += (double)(group->last_end_ns - group->last_start_ns);
+	}
+	summary->batches_per_step = exact(n / n_steps, LW_MEASURED);
+	summary->bytes_per_step = exact(bytes / n_steps, LW_MEASURED);
+	if (service_ns > 0 && run->n_missing_ranks == 0) {
+		double algbw = bytes / service_ns * 1e9;
+
+		summary->algbw_bytes_per_s = exact(algbw, LW_MEASURED);
+		summary->busbw_bytes_per_s =
+			exact(lw_busbw_bytes_per_s(algbw, run->size), LW_MEASURED);
+	} else {
+		summary->algbw_bytes_per_s = summary->busbw_bytes_per_s =
+			unknown("a rank is missing: nobody knows when the last one entered");
+	}
+}
+
+/* ---- network --------------------------------------------------------------------------------------- */
+
+/* Bytes this rank had sent by @at_ns: between two samples of its sockets, in proportion. */
+static double sent_at(const struct lw_rank *rank, int64_t at_ns)
+{
+	const struct lw_traffic *before = NULL, *after = NULL, *sample;
+
+	lw_vec_foreach (sample, &rank->traffic) {
+		if (sample->at_ns > at_ns) {
+			after = sample;
+			break;
+		}
+		before = sample;
+	}
+	if (!before)
+		return 0;
+	if (!after)
+		return (double)before->sent_bytes;
+	return (double)before->sent_bytes + (double)(after->sent_bytes - before->sent_bytes) *
+						    (double)(at_ns - before->at_ns) /
+						    (double)(after->at_ns - before->at_ns);
+}
+
+static void summarize_network(const struct lw_run *run, struct lw_summary *summary)
+{
+	double sent = 0;
+	size_t n_all = n_steps_of(run), first = n_all, last = 0;
+
+	summary->sent_bytes_per_step = summary->expected_bytes_per_step = summary->sent_ratio =
+		unknown("no TCP connection of this run was seen sending");
+	if (!summary->n_steps)
+		return;
+	summary->expected_bytes_per_step =
+		exact(lw_ring_wire_bytes(summary->bytes_per_step.value, run->size), LW_ASSUMED);
+	for (size_t s = 0; s < n_all; s++)
+		if (is_counted(run, s)) {
+			first = s < first ? s : first;
+			last = s;
+		}
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		const struct lw_rank *rank = &run->ranks.at[r];
+
+		if (rank->traffic.n < 2)
+			return;
+		sent += sent_at(rank, rank->steps.at[last].end_ns) -
+			sent_at(rank, rank->steps.at[first].start_ns);
+	}
+	sent /= (double)run->ranks.n * (double)(last - first + 1);
+	summary->sent_bytes_per_step = exact(sent, LW_MEASURED);
+	if (summary->expected_bytes_per_step.value > 0)
+		summary->sent_ratio =
+			exact(sent / summary->expected_bytes_per_step.value, LW_MEASURED);
+}
+
+/* ---- stragglers ------------------------------------------------------------------------------------ */
+
+/* A rank counts as late when that costs the step this much of its length. */
+static const double worth_telling_frac = 0.02;
+static const double most_steps_frac = 0.6;
+
+static int summarize_stragglers(const struct lw_run *run, struct lw_summary *summary)
+{
+	size_t n_all = n_steps_of(run), n_ranks = run->ranks.n, n = summary->n_steps;
+	double *late = calloc(n_ranks * n + 1, sizeof(*late)); /* [rank][step] */
+	size_t *n_last = calloc(n_ranks + 1, sizeof(*n_last)), at = 0;
+	int status = LW_OK;
+
+	if (!late || !n_last)
+		status = lw_fail(LW_ERR_NOMEM, "no memory");
+	for (size_t s = 0; s < n_all && status == LW_OK && n_ranks > 1; s++) {
+		int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
+		size_t last = 0;
+
+		if (!is_counted(run, s))
+			continue;
+		for (size_t r = 0; r < n_ranks; r++) {
+			int64_t ready_ns = run->ranks.at[r].steps.at[s].last_ready_ns;
+
+			if (ready_ns == LW_NS_UNKNOWN ||
+				run->ranks.at[r].clock != run->ranks.at[0].clock)
+				goto done; /* lateness cannot be compared */
+			if (ready_ns > last_ns) {
+				last_ns = ready_ns;
+				last = r;
+			}
+			first_ns = ready_ns < first_ns ? ready_ns : first_ns;
+		}
+		n_last[last]++;
+		for (size_t r = 0; r < n_ranks; r++)
+			late[r * n + at] =
+				(double)(run->ranks.at[r].steps.at[s].last_ready_ns - first_ns);
+		at++;
+	}
+	for (size_t r = 0; r < n_ranks && status == LW_OK && at; r++) {
+		struct lw_straggler straggler = {.rank = run->ranks.at[r].rank,
+			.steps_frac = (double)n_last[r] / (double)at,
+			.late_ns = mean_of(late + r * n, at, NULL)};
+
+		straggler.is_persistent = straggler.steps_frac >= most_steps_frac;
+		if (straggler.late_ns.low > worth_telling_frac * summary->step_ns.value &&
+			straggler.steps_frac > 0.5 / (double)n_ranks)
+			status = lw_vec_push(&summary->stragglers, straggler);
+	}
+done:
+	free(late);
+	free(n_last);
+	return status;
+}
+
+/* ---- settings, scaling, model ----------------------------------------------------------------------- */
+
+static struct lw_figure setting_of(const struct lw_run *run, enum lw_setting setting)
+{
+	const struct lw_rank *rank = run->ranks.n ? &run->ranks.at[0] : NULL;
+
+	if (!rank || isnan(rank->setting[setting]))
+		return unknown("the framework's setting was not seen");
+	return exact(rank->setting[setting],
+		rank->setting_source[setting] == LW_SOURCE_DEFAULT ? LW_ASSUMED : LW_MEASURED);
+}
+
+static void summarize_model(const struct lw_run *run, const struct lw_fit *fit,
+	double baseline_step_ns, struct lw_summary *summary)
+{
+	summary->fusion_bytes = setting_of(run, LW_SETTING_FUSION_BYTES);
+	summary->cycle_ns = setting_of(run, LW_SETTING_CYCLE_NS);
+	summary->duration_ns = exact((double)(run->last_ns - run->first_ns), LW_MEASURED);
+	summary->csf = fit ? fit->figure[LW_FIT_CSF] : summary->step_ns;
+	summary->osf = fit ? fit->figure[LW_FIT_OSF] : summary->step_ns;
+	summary->osf_f = fit ? fit->figure[LW_FIT_OSF_F] : summary->step_ns;
+	summary->alpha_ns = fit ? fit->figure[LW_FIT_ALPHA_NS] : summary->step_ns;
+	summary->beta_bytes_per_s = fit ? fit->figure[LW_FIT_BETA_BYTES_PER_S] : summary->step_ns;
+	summary->sf = unknown("the step time on one rank is not known: give --baseline");
+	if (baseline_step_ns > 0 && summary->n_steps) {
+		summary->sf.value = lw_sf_weak(baseline_step_ns, summary->step_ns.value);
+		summary->sf.low = lw_sf_weak(baseline_step_ns, summary->step_ns.high);
+		summary->sf.high = lw_sf_weak(baseline_step_ns, summary->step_ns.low);
+		summary->sf.why = NULL;
+	}
+}
+
+int lw_summarize(struct lw_run *run, const struct lw_fit *fit, double baseline_step_ns,
+	struct lw_summary *ret_summary)
+{
+	int status;
+
+	*ret_summary = (struct lw_summary){0};
+	status = summarize_steps(run, ret_summary);
+	if (status == LW_OK)
+		status = summarize_stragglers(run, ret_summary);
+	if (status < 0) {
+		lw_summary_done(ret_summary);
+		return status;
+	}
+	summarize_collectives(run, ret_summary);
+	summarize_network(run, ret_summary);
+	summarize_model(run, fit, baseline_step_ns, ret_summary);
+	return LW_OK;
+}
+
+void lw_summary_done(struct lw_summary *summary)
+{
+	lw_vec_free(&summary->ranks);
+	lw_vec_free(&summary->stragglers);
+}

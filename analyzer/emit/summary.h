@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * summary.h - the figures of a run that every reader shows: report text, report JSON, screens.
+ *
+ * Reads:  a run after overlap, its fit.   Writes: nothing.
+ * Of a breakdown the means are given, since means add up to the step; the step itself is its median
+ * too. Intervals are 95 %, by bootstrap over counted steps.
+ */
+#ifndef LAPWING_ANALYZER_EMIT_SUMMARY_H
+#define LAPWING_ANALYZER_EMIT_SUMMARY_H
+
+#include "analyzer/fit/fit.h"
+#include "analyzer/run.h"
+
+/* Members of struct lw_step, each with _ns, of which the mean over counted steps is given. */
+#define LW_RANK_FIGURES(X)                                                                         \
+	X(compute)                                                                                 \
+	X(comm)                                                                                    \
+	X(hidden)                                                                                  \
+	X(exposed)                                                                                 \
+	X(idle)                                                                                    \
+	X(negotiate)                                                                               \
+	X(wait)                                                                                    \
+	X(allreduce)                                                                               \
+	X(misc)                                                                                    \
+	X(late)                                                                                    \
+	X(tick)                                                                                    \
+	X(entry)
+
+struct lw_rank_summary { /* means over the counted steps of one rank */
+	int32_t rank;
+	const char *host; /* of the run */
+	struct lw_figure step_ns;
+#define X(name) struct lw_figure name##_ns;
+	LW_RANK_FIGURES(X)
+#undef X
+};
+
+struct lw_straggler {
+	int32_t rank;
+	bool is_persistent;       /* last in most steps; else one of several that take turns */
+	struct lw_figure late_ns; /* its last gradient after the first rank's last gradient */
+	double steps_frac;        /* of the counted steps it was last in */
+};
+
+struct lw_summary {
+	size_t n_steps, n_excluded;
+	struct lw_figure duration_ns;
+	struct lw_figure step_ns;      /* median over steps of the mean over ranks */
+	struct lw_figure exposed_ns;   /* mean over steps and ranks, like the next */
+	struct lw_figure exposed_frac; /* of the mean step */
+	struct lw_figure fusion_bytes, cycle_ns;
+	struct lw_figure batches_per_step, bytes_per_step, algbw_bytes_per_s, busbw_bytes_per_s;
+	struct lw_figure sent_bytes_per_step, expected_bytes_per_step, sent_ratio; /* mean rank */
+	struct lw_figure sf, csf, osf, osf_f;
+	struct lw_figure alpha_ns, beta_bytes_per_s;
+	lw_vec(struct lw_rank_summary) ranks;
+	lw_vec(struct lw_straggler) stragglers;
+};
+
+/**
+ * lw_summarize() - @fit may be NULL (no step counted); @baseline_step_ns: the job's step time on one
+ * rank, 0 = not known (then sf is not known). Return: LW_OK or LW_ERR_NOMEM; lw_summary_done().
+ */
+int lw_summarize(struct lw_run *run, const struct lw_fit *fit, double baseline_step_ns,
+	struct lw_summary *ret_summary);
+void lw_summary_done(struct lw_summary *summary);
+
+#endif /* LAPWING_ANALYZER_EMIT_SUMMARY_H */

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyzer/fit/fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyzer/fit/bootstrap.h"
+#include "analyzer/fit/collect.h"
+#include "analyzer/model/fusion.h"
+#include "analyzer/model/osf.h"
+#include "base/err.h"
+
+enum { N_REPLICATES = 1000, SEED = 1 };
+
+/* Where the values of one resample stand: figures, then a and b of each cost, then the layers. */
+enum { FIRST_COST = LW_FIT_N_FIGURES, FIRST_LAYER = FIRST_COST + 2 * LW_FIT_N_COSTS };
+
+struct fitting {
+	const struct lw_collected *data;
+	struct lw_fit *fit;
+	double fusion_bytes, cycle_ns; /* NAN = not known */
+	/* scratch */
+	struct lw_size *sizes;
+	struct lw_layer *layers;
+	struct lw_fusion_slot *slots;
+};
+
+/* ---- the model at a fitted cost ---------------------------------------------------------------- */
+
+/* A cost that notes when it was asked for what the run does not hold. */
+struct asked {
+	const struct lw_cost *cost;
+	bool *is_extrapolated;
+};
+
+static double asked_ns(double bytes, const void *params)
+{
+	const struct asked *asked = params;
+
+	/* sums of members and of batches differ by rounding and padding */
+	if (bytes < 0.99 * asked->cost->min_bytes || bytes > 1.01 * asked->cost->max_bytes)
+		*asked->is_extrapolated = true;
+	return lw_cost_ns(asked->cost, bytes, NULL);
+}
+
+static double fused_osf(const struct fitting *f, struct lw_link link, double compute_ns,
+	double overlap_ns, enum lw_osf_variant variant)
+{
+	size_t n = f->fit->n_layers;
+
+	lw_fusion_plan(f->layers, n, f->fusion_bytes, f->cycle_ns, variant, f->slots);
+	return lw_osf(
+		compute_ns, lw_fusion_update_ns(f->layers, f->slots, n, link, variant), overlap_ns);
+}
+
+/* CSF, OSF, OSF_f. With one size known the cost of any other cannot be said: then NAN. */
+static void scaling(const struct fitting *f, const struct lw_cost *cost, double compute_ns,
+	double *values, bool *ret_is_extrapolated)
+{
+	bool outside = false;
+	struct asked asked = {cost, &outside};
+	struct lw_link link = {asked_ns, &asked};
+	size_t n = f->fit->n_layers;
+	double overlap_ns = lw_layers_overlap_ns(f->layers, n);
+	const struct {
+		enum lw_fit_figure figure;
+		int variant; /* LW_NONE: without fusion */
+	} wanted[] = {{LW_FIT_CSF, LW_NONE}, {LW_FIT_OSF, LW_NONE}, {LW_FIT_OSF_F, LW_OSF_FIFO},
+		{LW_FIT_OSF_F_PAPER, LW_OSF_PAPER}};
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		enum lw_fit_figure figure = wanted[i].figure;
+		bool needs_setting = wanted[i].variant != LW_NONE;
+
+		outside = false;
+		values[figure] = NAN;
+		if (n == 0 || cost->form == LW_COST_NONE ||
+			(needs_setting && (isnan(f->fusion_bytes) || isnan(f->cycle_ns))))
+			continue;
+		if (figure == LW_FIT_CSF)
+			values[figure] =
+				lw_csf(compute_ns, lw_link_ns(link, values[LW_FIT_BYTES_PER_STEP]));
+		else if (figure == LW_FIT_OSF)
+			values[figure] = lw_osf(
+				compute_ns, lw_layers_update_ns(f->layers, n, link), overlap_ns);
+		else
+			values[figure] = fused_osf(f, link, compute_ns, overlap_ns,
+				(enum lw_osf_variant)wanted[i].variant);
+		if (outside && !cost->slope_known)
+			values[figure] = NAN;
+		ret_is_extrapolated[figure] = outside;
+	}
+}
+
+/* ---- statistics of one resample ---------------------------------------------------------------- */
+
+static double ratio(double sum, double n)
+{
+	return n > 0 ? sum / n : (double)NAN;
+}
+
+static void means_of_blocks(const struct fitting *f, const double *weights, double *values)
+{
+	struct lw_block sum = {0};
+
+	for (size_t b = 0; b < f->data->n_blocks; b++) {
+		const double *from = (const double *)&f->data->blocks[b];
+		double *to = (double *)&sum;
+
+		for (size_t i = 0; i < sizeof(sum) / sizeof(double); i++)
+			to[i] += weights[b] * from[i];
+	}
+	values[LW_FIT_STEP_NS] = ratio(sum.step_ns, sum.n_rank_steps);
+	values[LW_FIT_FORWARD_NS] = ratio(sum.forward_ns, sum.n_ready);
+	values[LW_FIT_OVERLAP_NS] = ratio(sum.overlap_ns, sum.n_ready);
+	values[LW_FIT_COMPUTE_NS] = ratio(sum.compute_ns, sum.n_compute);
+	values[LW_FIT_UPDATE_NS] = ratio(sum.update_ns, sum.n_update);
+	values[LW_FIT_ROUND_NS] = ratio(sum.round_ns, sum.n_rounds);
+	values[LW_FIT_COMM_NS] = values[LW_FIT_BYTES_PER_STEP] = NAN;
+	values[LW_FIT_BATCHES_PER_STEP] = NAN;
+	if (sum.n_batches > 0) {
+		values[LW_FIT_COMM_NS] = sum.comm_ns / sum.n_steps;
+		values[LW_FIT_BYTES_PER_STEP] = sum.comm_bytes / sum.n_steps;
+		values[LW_FIT_BATCHES_PER_STEP] = sum.n_batches / sum.n_steps;
+	}
+	values[LW_FIT_OSF_MEASURED] = lw_osf(
+		values[LW_FIT_COMPUTE_NS], values[LW_FIT_UPDATE_NS], values[LW_FIT_OVERLAP_NS]);
+	values[LW_FIT_UTILISATION_FRAC] = NAN;
+}
+
+/* A round is a barrier: on the rank that comes last on average, least of it is waiting. */
+static double idle_round_ns(const struct lw_collected *data, const double *weights)
+{
+	double least_ns = INFINITY;
+
+	for (size_t r = 0; r < data->n_ranks; r++) {
+		double n = 0, sum_ns = 0;
+
+		for (size_t b = 0; b < data->n_blocks; b++) {
+			n += weights[b] * data->idle_rounds[b * data->n_ranks + r].n;
+			sum_ns += weights[b] * data->idle_rounds[b * data->n_ranks + r].sum_ns;
+		}
+		if (n == 0)
+			return NAN;
+		least_ns = fmin(least_ns, sum_ns / n);
+	}
+	return isfinite(least_ns) ? least_ns : (double)NAN;
+}
+
+static double after_first_ns(
+	const struct lw_collected *data, const double *weights, uint32_t tensor)
+{
+	double n = 0, sum_ns = 0;
+
+	for (size_t b = 0; b < data->n_blocks; b++) {
+		const struct lw_tensor_sum *sum = &data->tensor_sums[b * data->n_tensors + tensor];
+
+		n += weights[b] * sum->n;
+		sum_ns += weights[b] * sum->after_first_ns;
+	}
+	return ratio(sum_ns, n);
+}
+
+/* t_backward: differences of mean ready times, in the order of the whole run. */
+static void take_layers(const struct fitting *f, const double *weights, double *values)
+{
+	double before_ns = NAN;
+
+	for (size_t i = 0; i < f->fit->n_layers; i++) {
+		double ready_ns = after_first_ns(f->data, weights, f->fit->layers[i].tensor);
+
+		values[i] = i == 0 ? 0 : ready_ns - before_ns;
+		before_ns = ready_ns;
+		f->layers[i].bytes = f->fit->layers[i].bytes;
+		/* a tensor that a resample has not, or early by chance, takes no time there */
+		f->layers[i].backward_ns = values[i] > 0 ? values[i] : 0;
+	}
+}
+
+static int take_costs(
+	const struct fitting *f, const double *weights, double *values, struct lw_cost *ret_wire)
+{
+	for (size_t k = 0; k < LW_FIT_N_COSTS; k++) {
+		size_t n = lw_samples_weigh(&f->data->samples[k], weights, f->sizes);
+		double *line = &values[FIRST_COST + 2 * k];
+		struct lw_cost cost;
+		int status;
+
+		status = lw_cost_fit(f->sizes, n, LW_COST_AFFINE, LW_WEIGHT_FITTED, &cost);
+		if (status == LW_OK && k == LW_FIT_COST_WIRE)
+			status = lw_cost_fit(
+				f->sizes, n, f->fit->cost[k].cost.form, LW_WEIGHT_FITTED, ret_wire);
+		if (status < 0)
+			return status;
+		line[0] = cost.slope_known ? cost.a_ns : (double)NAN;
+		line[1] = cost.slope_known ? cost.b_ns_per_byte : (double)NAN;
+	}
+	return LW_OK;
+}
+
+static int resample(
+	const struct fitting *f, const double *weights, double *values, bool *ret_is_extrapolated)
+{
+	struct lw_cost wire = {0};
+	int status;
+
+	means_of_blocks(f, weights, values);
+	values[LW_FIT_IDLE_ROUND_NS] = idle_round_ns(f->data, weights);
+	take_layers(f, weights, &values[FIRST_LAYER]);
+	status = take_costs(f, weights, values, &wire);
+	if (status < 0)
+		return status;
+	values[LW_FIT_ALPHA_NS] = values[FIRST_COST + 2 * LW_FIT_COST_WIRE];
+	values[LW_FIT_SLOPE_NS_PER_BYTE] = values[FIRST_COST + 2 * LW_FIT_COST_WIRE + 1];
+	values[LW_FIT_BETA_BYTES_PER_S] =
+		lw_beta_bytes_per_s(values[LW_FIT_SLOPE_NS_PER_BYTE], f->fit->n_ranks);
+	scaling(f, &wire, values[LW_FIT_COMPUTE_NS], values, ret_is_extrapolated);
+	lw_cost_done(&wire);
+	return LW_OK;
+}
+
+static int statistics(const double *weights, size_t n_blocks, double *ret_values, void *context)
+{
+	bool ignored[LW_FIT_N_FIGURES] = {false};
+
+	(void)n_blocks;
+	return resample(context, weights, ret_values, ignored);
+}
+
+/* ---- the fit ----------------------------------------------------------------------------------- */
+
+struct placed {
+	uint32_t tensor;
+	double after_first_ns;
+};
+
+static int by_ready(const void *left, const void *right)
+{
+	const struct placed *a = left, *b = right;
+
+	if (a->after_first_ns != b->after_first_ns)
+		return a->after_first_ns < b->after_first_ns ? -1 : 1;
+	return (a->tensor > b->tensor) - (a->tensor < b->tensor);
+}
+
+/* The tensors with ready times, in the order in which they become ready on average. */
+static int order_layers(const struct lw_collected *data, const double *ones, struct lw_fit *fit)
+{
+	struct placed *placed = calloc(data->n_tensors + 1, sizeof(*placed));
+	size_t n = 0;
+
+	fit->layers = calloc(data->n_tensors + 1, sizeof(*fit->layers));
+	if (!placed || !fit->layers) {
+		free(placed);
+		return lw_fail(LW_ERR_NOMEM, "no memory for %zu tensors", data->n_tensors);
+	}
+	for (uint32_t t = 0; t < data->n_tensors; t++) {
+		double ns = after_first_ns(data, ones, t);
+
+		if (!isnan(ns))
+			placed[n++] = (struct placed){t, ns};
+	}
+	qsort(placed, n, sizeof(*placed), by_ready);
+	for (size_t i = 0; i < n; i++)
+		fit->layers[i] = (struct lw_fit_layer){
+			.tensor = placed[i].tensor, .bytes = data->tensor_bytes[placed[i].tensor]};
+	fit->n_layers = n;
+	free(placed);
+	return LW_OK;
+}
+
+static int choose_costs(const struct fitting *f)
+{
+	for (size_t k = 0; k < LW_FIT_N_COSTS; k++) {
+		size_t n = lw_samples_weigh(&f->data->samples[k], NULL, f->sizes);
+		bool is_wire = k <= LW_FIT_COST_FIRST;
+		struct lw_cost *cost = &f->fit->cost[k].cost;
+		int status =
+			is_wire ? lw_cost_choose(f->sizes, n, LW_WEIGHT_FITTED, cost)
+				: lw_cost_fit(f->sizes, n, LW_COST_AFFINE, LW_WEIGHT_FITTED, cost);
+
+		if (status < 0)
+			return status;
+	}
+	return LW_OK;
+}
+
+/* The setting in force; what the framework rounded it to, where that was seen. */
+static void read_setting(const struct lw_run *run, struct fitting *f)
+{
+	const double *setting = run->ranks.at[0].setting;
+
+	f->fusion_bytes = setting[LW_SETTING_FUSION_EFFECTIVE_BYTES];
+	if (isnan(f->fusion_bytes))
+		f->fusion_bytes = setting[LW_SETTING_FUSION_BYTES];
+	f->cycle_ns = setting[LW_SETTING_CYCLE_NS];
+}
+
+static const char *missing_text(enum lw_fit_figure figure)
+{
+	static const char *const texts[] = {
+#define X(name, text, note, missing) missing,
+		LW_FIT_FIGURES(X)
+#undef X
+	};
+
+	return texts[figure];
+}
+
+static struct lw_figure not_negative(struct lw_figure figure, const char *missing)
+{
+	if (isnan(figure.value)) {
+		figure.low = figure.high = NAN;
+		figure.why = missing;
+	}
+	if (figure.low < 0)
+		figure.low = 0;
+	return figure;
+}
+
+static void deliver(
+	struct lw_fit *fit, const struct lw_figure *figures, const bool *is_extrapolated)
+{
+	static const enum lw_fit_figure measured[] = {LW_FIT_STEP_NS, LW_FIT_FORWARD_NS,
+		LW_FIT_OVERLAP_NS, LW_FIT_COMPUTE_NS, LW_FIT_COMM_NS, LW_FIT_UPDATE_NS,
+		LW_FIT_BYTES_PER_STEP, LW_FIT_BATCHES_PER_STEP, LW_FIT_ROUND_NS,
+		LW_FIT_IDLE_ROUND_NS, LW_FIT_OSF_MEASURED};
+
+	for (size_t i = 0; i < LW_FIT_N_FIGURES; i++) {
+		fit->figure[i] = not_negative(figures[i], missing_text((enum lw_fit_figure)i));
+		if (is_extrapolated[i] && !isnan(figures[i].value))
+			fit->figure[i].why = "extrapolated: the model sends sizes that the run "
+					     "does not hold";
+	}
+	for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++)
+		fit->figure[measured[i]].how = LW_MEASURED;
+	for (size_t k = 0; k < LW_FIT_N_COSTS; k++) {
+		const struct lw_figure *line = &figures[FIRST_COST + 2 * k];
+		const char *why = fit->cost[k].cost.why;
+
+		fit->cost[k].a_ns = not_negative(line[0], why);
+		fit->cost[k].b_ns_per_byte = not_negative(line[1], why);
+	}
+	for (size_t i = 0; i < fit->n_layers; i++) {
+		fit->layers[i].backward_ns = not_negative(figures[FIRST_LAYER + i], NULL);
+		fit->layers[i].backward_ns.how = LW_MEASURED;
+	}
+}
+
+static int fit_all(const struct lw_run *run, struct fitting *f)
+{
+	struct lw_fit *fit = f->fit;
+	bool is_extrapolated[LW_FIT_N_FIGURES] = {false};
+	double *ones = calloc(f->data->n_blocks, sizeof(*ones)), *values = NULL;
+	struct lw_figure *figures = NULL;
+	size_t n_values, n_sizes = 1;
+	int status = LW_ERR_NOMEM;
+
+	for (size_t k = 0; k < LW_FIT_N_COSTS; k++)
+		if (f->data->samples[k].n_sizes > n_sizes)
+			n_sizes = f->data->samples[k].n_sizes;
+	for (size_t b = 0; ones && b < f->data->n_blocks; b++)
+		ones[b] = 1;
+	if (!ones || order_layers(f->data, ones, fit) < 0)
+		goto out;
+	n_values = FIRST_LAYER + fit->n_layers;
+	f->sizes = calloc(n_sizes, sizeof(*f->sizes));
+	f->layers = calloc(fit->n_layers + 1, sizeof(*f->layers));
+	f->slots = calloc(fit->n_layers + 1, sizeof(*f->slots));
+	figures = calloc(n_values, sizeof(*figures));
+	values = calloc(n_values, sizeof(*values));
+	if (!f->sizes || !f->layers || !f->slots || !figures || !values)
+		goto out;
+	read_setting(run, f);
+	status = choose_costs(f);
+	if (status == LW_OK)
+		status = resample(f, ones, values, is_extrapolated);
+	if (status == LW_OK)
+		status = lw_bootstrap(
+			f->data->n_blocks, N_REPLICATES, SEED, statistics, f, n_values, figures);
+	if (status == LW_OK)
+		deliver(fit, figures, is_extrapolated);
+out:
+	free(ones);
+	free(values);
+	free(figures);
+	free(f->sizes);
+	free(f->layers);
+	free(f->slots);
+	return status == LW_ERR_NOMEM ? lw_fail(status, "no memory to fit the run") : status;
+}
+
+int lw_fit_run(struct lw_run *run, struct lw_fit *ret_fit)
+{
+	struct lw_collected data;
+	struct lw_fit fit = {0};
+	struct fitting f = {.data = &data, .fit = &fit};
+	int status = lw_fit_collect(run, &data);
+
+	if (status < 0)
+		return status;
+	fit.n_steps = data.n_steps;
+	fit.n_groups = data.n_groups;
+	fit.n_partial = data.n_partial;
+	fit.n_ranks = run->size > 0 ? run->size : (int32_t)run->ranks.n;
+	status = fit_all(run, &f);
+	lw_collected_done(&data);
+	if (status < 0)
+		lw_fit_done(&fit);
+	else
+		*ret_fit = fit;
+	return status;
+}
+
+void lw_fit_done(struct lw_fit *fit)
+{
+	for (size_t k = 0; k < LW_FIT_N_COSTS; k++)
+		lw_cost_done(&fit->cost[k].cost);
+	free(fit->layers);
+	*fit = (struct lw_fit){0};
+}

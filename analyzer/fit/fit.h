@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fit.h - the parameters of a run: costs of its operations, its backward pass, its scaling factors.
+ *
+ * Reads:  a run after match and step.   Writes: table fit (lw_fit_store()).
+ * Not for: predicting a step under another setting (simulate/): these are the parameters that people
+ * compare and put into the OSF model; docs/model.md says how each is found and where it fails.
+ */
+#ifndef LAPWING_ANALYZER_FIT_FIT_H
+#define LAPWING_ANALYZER_FIT_FIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analyzer/fit/cost.h"
+#include "analyzer/run.h"
+
+/* X(NAME, name in table fit, what it is, why it may be missing) */
+#define LW_FIT_NO_READY     "no ready times were recorded"
+#define LW_FIT_NO_ALLREDUCE "no allreduce of a counted step was found on all ranks"
+#define LW_FIT_NO_SIZES                                                                            \
+	"operations of one size only, or none, or no growth with size: a fixed cost and a rate cannot be told apart"
+#define LW_FIT_NO_MODEL   "needs ready times, and operations of the sizes that the model sends"
+#define LW_FIT_NO_MODEL_Q "needs what osf needs, and the fusion threshold and cycle time in force"
+#define LW_FIT_FIGURES(X)                                                                                         \
+	X(STEP_NS, "step_ns", "mean over counted steps and ranks", "no step counts")                              \
+	X(FORWARD_NS, "forward_ns",                                                                               \
+		"start of the step to the first ready gradient: forward, and backward of its layer",              \
+		LW_FIT_NO_READY)                                                                                  \
+	X(OVERLAP_NS, "overlap_ns", "T_overlap: first to last ready gradient (OSF eq. 10)",                       \
+		LW_FIT_NO_READY)                                                                                  \
+	X(COMPUTE_NS, "compute_ns", "T_comp: start of the step until nothing was left to compute",                \
+		LW_FIT_NO_READY)                                                                                  \
+	X(COMM_NS, "comm_ns", "allreduces of a step, service times added up", LW_FIT_NO_ALLREDUCE)                \
+	X(UPDATE_NS, "update_ns",                                                                                 \
+		"T_update as measured: first ready gradient to the end of the last allreduce",                    \
+		LW_FIT_NO_READY)                                                                                  \
+	X(BYTES_PER_STEP, "bytes_per_step", "allreduced by each rank", LW_FIT_NO_ALLREDUCE)                       \
+	X(BATCHES_PER_STEP, "batches_per_step", "allreduces", LW_FIT_NO_ALLREDUCE)                                \
+	X(ALPHA_NS, "alpha_ns", "delta of OSF eq. 7: fixed cost of one allreduce, affine fit",                    \
+		LW_FIT_NO_SIZES)                                                                                  \
+	X(SLOPE_NS_PER_BYTE, "slope_ns_per_byte", "k of the affine fit", LW_FIT_NO_SIZES)                         \
+	X(BETA_BYTES_PER_S, "beta_bytes_per_s",                                                                   \
+		"effective bandwidth between neighbours of the ring: 2 (N - 1) / (N k)",                          \
+		LW_FIT_NO_SIZES)                                                                                  \
+	X(UTILISATION_FRAC, "utilisation_frac", "c of OSF eq. 5",                                                 \
+		"needs the operations of the forward pass and the peak rate of the device, which no trace holds") \
+	X(ROUND_NS, "round_ns",                                                                                   \
+		"a coordination round that agreed something, from the last rank's entry",                         \
+		"no coordination round was matched across ranks on one clock")                                    \
+	X(IDLE_ROUND_NS, "idle_round_ns",                                                                         \
+		"a round that changed nothing, on the rank that waited least for others",                         \
+		"no round without a change was counted on every rank")                                            \
+	X(CSF, "csf", "OSF eq. 2, with one allreduce of all gradients at the fitted cost",                        \
+		LW_FIT_NO_MODEL)                                                                                  \
+	X(OSF, "osf", "OSF eq. 3, each gradient its own allreduce at the fitted cost",                            \
+		LW_FIT_NO_MODEL)                                                                                  \
+	X(OSF_F, "osf_f", "OSF eq. 11 at the recorded Q and cycle, the link a queue",                             \
+		LW_FIT_NO_MODEL_Q)                                                                                \
+	X(OSF_F_PAPER, "osf_f_paper", "the same with eq. 12 to 16 as printed", LW_FIT_NO_MODEL_Q)                 \
+	X(OSF_MEASURED, "osf_measured", "OSF eq. 3 with T_update as measured", LW_FIT_NO_READY)
+
+enum lw_fit_figure {
+#define X(name, text, note, missing) LW_FIT_##name,
+	LW_FIT_FIGURES(X)
+#undef X
+		LW_FIT_N_FIGURES
+};
+
+/* X(NAME, name in table fit, what it is); time against bytes, one line each */
+#define LW_FIT_COSTS(X)                                                                            \
+	X(WIRE, "wire", "an allreduce, from its last rank's start to its last end")                \
+	X(QUEUED, "wire_queued", "those that began within 1 ms of the end of another")             \
+	X(FIRST, "wire_first", "those after an idle wire")                                         \
+	X(COPY_IN, "copy_in", "before the wire, batches of several tensors")                       \
+	X(COPY_OUT, "copy_out", "after the wire, batches of several tensors")                      \
+	X(SINGLE_IN, "single_in", "before the wire, batches of one tensor")                        \
+	X(SINGLE_OUT, "single_out", "after the wire, batches of one tensor")
+
+enum lw_fit_cost_kind {
+#define X(name, text, note) LW_FIT_COST_##name,
+	LW_FIT_COSTS(X)
+#undef X
+		LW_FIT_N_COSTS
+};
+
+/* An operation that starts later than this after the end of all earlier ones is a first one: token
+ * buckets and congestion windows have recovered, and it is faster. 1 ms is above the gap between
+ * operations of one round (copies, microseconds) and below a cycle of Horovod's older default. */
+enum { LW_FIT_IDLE_NS = 1000000 };
+
+struct lw_fit_cost {
+	struct lw_cost cost; /* the chosen form; copies and set-up: always affine */
+	struct lw_figure a_ns, b_ns_per_byte; /* of the affine form, whatever was chosen */
+};
+
+struct lw_fit_layer {    /* in the order in which gradients become ready */
+	uint32_t tensor; /* index into run->tensors */
+	double bytes;
+	struct lw_figure backward_ns; /* t_backward(i): from the gradient before; 0 for the first */
+};
+
+struct lw_fit {
+	struct lw_figure figure[LW_FIT_N_FIGURES];
+	struct lw_fit_cost cost[LW_FIT_N_COSTS];
+	struct lw_fit_layer *layers;
+	size_t n_layers;
+	size_t n_steps;   /* counted on every rank */
+	size_t n_groups;  /* allreduces that were used */
+	size_t n_partial; /* not used: not on every rank of the run */
+	int32_t n_ranks;  /* N */
+};
+
+/**
+ * lw_fit_run() - fit all parameters of @run; those that its data cannot identify are NAN with why.
+ *
+ * Intervals are 95 %, by block bootstrap over steps, with a fixed seed: same run, same figures.
+ * Return: LW_OK, LW_ERR_LIMIT (no step that counts), LW_ERR_NOMEM. Free with lw_fit_done().
+ */
+int lw_fit_run(struct lw_run *run, struct lw_fit *ret_fit);
+
+void lw_fit_done(struct lw_fit *fit);
+
+/** lw_fit_store() - replace table fit of the run's first writable store; none: nothing to do. */
+int lw_fit_store(struct lw_run *run, const struct lw_fit *fit);
+
+/** lw_fit_figure_name(), lw_fit_cost_name() - names in table fit. */
+const char *lw_fit_figure_name(enum lw_fit_figure figure);
+const char *lw_fit_cost_name(enum lw_fit_cost_kind kind);
+
+#endif /* LAPWING_ANALYZER_FIT_FIT_H */

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store_fit.c - table fit, replaced as a whole: the same run gives the same rows in one order. */
+#include <math.h>
+#include <stdio.h>
+
+#include "analyzer/fit/fit.h"
+#include "base/err.h"
+
+const char *lw_fit_figure_name(enum lw_fit_figure figure)
+{
+	static const char *const names[] = {
+#define X(name, text, note, missing) text,
+		LW_FIT_FIGURES(X)
+#undef X
+	};
+
+	return names[figure];
+}
+
+static const char *figure_note(size_t figure)
+{
+	static const char *const notes[] = {
+#define X(name, text, note, missing) note,
+		LW_FIT_FIGURES(X)
+#undef X
+	};
+
+	return notes[figure];
+}
+
+const char *lw_fit_cost_name(enum lw_fit_cost_kind kind)
+{
+	static const char *const names[] = {
+#define X(name, text, note) text,
+		LW_FIT_COSTS(X)
+#undef X
+	};
+
+	return names[kind];
+}
+
+static const char *cost_note(size_t kind)
+{
+	static const char *const notes[] = {
+#define X(name, text, note) note,
+		LW_FIT_COSTS(X)
+#undef X
+	};
+
+	return notes[kind];
+}
+
+struct writing {
+	struct lw_store *store;
+	sqlite3_stmt *row;
+	int status; /* of the first row that failed; the others are then left out */
+};
+
+static void put(struct writing *w, const char *name, struct lw_figure figure, const char *note)
+{
+	static const char *const hows[] = {"measured", "fitted", "predicted", "assumed"};
+	double values[] = {figure.value, figure.low, figure.high};
+	char text[256];
+
+	if (w->status < 0)
+		return;
+	snprintf(text, sizeof(text), "%s%s%s", note, figure.why && note[0] ? "; " : "",
+		figure.why ? figure.why : "");
+	sqlite3_bind_text(w->row, 1, name, -1, SQLITE_TRANSIENT);
+	for (int i = 0; i < 3; i++)
+		if (isfinite(values[i]))
+			sqlite3_bind_double(w->row, 2 + i, values[i]);
+		else
+			sqlite3_bind_null(w->row, 2 + i);
+	sqlite3_bind_text(w->row, 5, hows[figure.how], -1, SQLITE_STATIC);
+	sqlite3_bind_text(w->row, 6, text, -1, SQLITE_TRANSIENT);
+	w->status = lw_store_step(w->store, w->row);
+}
+
+static void put_plain(struct writing *w, const char *cost, const char *name, double value)
+{
+	char full[96];
+
+	snprintf(full, sizeof(full), "%s.%s", cost, name);
+	put(w, full, (struct lw_figure){value, NAN, NAN, LW_FITTED, NULL}, "");
+}
+
+static void put_cost(struct writing *w, size_t kind, const struct lw_fit_cost *fitted)
+{
+	const struct lw_cost *cost = &fitted->cost;
+	const char *name = lw_fit_cost_name((enum lw_fit_cost_kind)kind);
+	char full[96], note[160];
+
+	snprintf(note, sizeof(note), "%s; best form: %s, %.0f samples of %zu sizes",
+		cost_note(kind), lw_cost_form_name(cost->form), cost->n, cost->n_sizes);
+	snprintf(full, sizeof(full), "%s.a_ns", name);
+	put(w, full, fitted->a_ns, note);
+	snprintf(full, sizeof(full), "%s.b_ns_per_byte", name);
+	put(w, full, fitted->b_ns_per_byte, cost_note(kind));
+	if (cost->form == LW_COST_NONE)
+		return;
+	put_plain(w, name, "min_bytes", cost->min_bytes);
+	put_plain(w, name, "max_bytes", cost->max_bytes);
+	put_plain(w, name, "mape_frac", cost->mape_frac);
+	put_plain(w, name, "cross_frac", cost->cross_frac);
+	if (cost->form != LW_COST_PIECEWISE)
+		return;
+	put_plain(w, name, "threshold_bytes", cost->threshold_bytes);
+	put_plain(w, name, "left_ns_per_doubling", cost->left_ns_per_doubling);
+	put_plain(w, name, "left_ns", cost->left_ns);
+	put_plain(w, name, "right_ns_per_byte", cost->right_ns_per_byte);
+	put_plain(w, name, "right_ns", cost->right_ns);
+	put_plain(w, name, "jump_ns", cost->jump_ns);
+}
+
+static int put_all(struct lw_store *store, const struct lw_run *run, const struct lw_fit *fit)
+{
+	struct writing w = {.store = store};
+	int status = lw_store_prepare(store,
+		"INSERT INTO fit(name, value, low, high, how, note) VALUES(?, ?, ?, ?, ?, ?)",
+		&w.row);
+
+	if (status < 0)
+		return status;
+	for (size_t i = 0; i < LW_FIT_N_FIGURES; i++)
+		put(&w, lw_fit_figure_name((enum lw_fit_figure)i), fit->figure[i], figure_note(i));
+	for (size_t k = 0; k < LW_FIT_N_COSTS; k++)
+		put_cost(&w, k, &fit->cost[k]);
+	for (size_t i = 0; i < fit->n_layers; i++) {
+		char name[1200];
+
+		snprintf(name, sizeof(name), "backward_ns[%zu] %s", i,
+			run->tensors.at[fit->layers[i].tensor].name);
+		put(&w, name, fit->layers[i].backward_ns, "");
+	}
+	sqlite3_finalize(w.row);
+	return w.status < 0 ? w.status : LW_OK;
+}
+
+int lw_fit_store(struct lw_run *run, const struct lw_fit *fit)
+{
+	struct lw_store *store = NULL;
+	int status;
+
+	for (size_t i = 0; i < run->stores.n && !store; i++)
+		if (!run->stores.at[i]->is_read_only)
+			store = run->stores.at[i];
+	if (!store)
+		return LW_OK;
+	status = lw_store_exec(store, "BEGIN IMMEDIATE; DELETE FROM fit");
+	if (status < 0)
+		return status;
+	status = put_all(store, run, fit);
+	if (status == LW_OK)
+		return lw_store_exec(store, "COMMIT");
+	sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+	return status;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_report.c - `lapwing report RUN...`: how long a step is, what of it is exposed, what to change. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "analyzer/analyzer.h"
+#include "analyzer/emit/report.h"
+#include "base/units.h"
+#include "cli/cmd.h"
+#include "cli/figure.h"
+#include "generated/schema_report.h"
+
+enum { KEY_SCHEMA = 0x100, KEY_BASELINE };
+
+struct options {
+	bool as_json;
+	const char *baseline;
+	struct lw_report_options report;
+	char **paths;
+	size_t n_paths;
+};
+
+static void show_stage(const char *stage)
+{
+	fprintf(stderr, "\r\033[K%s ...", stage);
+	fflush(stderr);
+}
+
+/* A step time ("117ms"), or a run of one rank whose step is taken. */
+static int read_baseline(const char *text, double *ret_step_ns)
+{
+	struct lw_analysis_options options = {0};
+	struct lw_analysis *analysis;
+	int64_t ns;
+	int status;
+
+	if (lw_ns_parse(text, &ns) == LW_OK) {
+		*ret_step_ns = (double)ns;
+		return LW_OK;
+	}
+	status = lw_analysis_open(&text, 1, &options, &analysis);
+	if (status < 0)
+		return lw_cause(status, "--baseline (neither a time nor a run)");
+	if (!analysis->summary.n_steps)
+		status = lw_fail(LW_ERR_LIMIT, "--baseline %s: no step was found in it", text);
+	else if (analysis->run->size != 1)
+		status = lw_fail(LW_ERR_LIMIT,
+			"--baseline %s: a run of %d ranks; one of 1 is needed", text,
+			analysis->run->size);
+	else
+		*ret_step_ns = analysis->summary.step_ns.value;
+	lw_analysis_close(analysis);
+	return status;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+	char *end;
+
+	switch (key) {
+	case 'j':
+		options->as_json = true;
+		return 0;
+	case 's':
+		options->report.with_steps = true;
+		return 0;
+	case 'r':
+		options->report.rank = (int32_t)strtol(argument, &end, 10);
+		if (*end || end == argument || options->report.rank < 0)
+			argp_error(state, "--rank %s: not a rank", argument);
+		return 0;
+	case KEY_BASELINE:
+		options->baseline = argument;
+		return 0;
+	case KEY_SCHEMA:
+		fputs(schema_report, stdout);
+		exit(LW_EXIT_OK);
+	case ARGP_KEY_ARGS:
+		options->paths = state->argv + state->next;
+		options->n_paths = (size_t)(state->argc - state->next);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "which run file?");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int lw_cmd_report(int argc, char **argv)
+{
+	static const struct argp_option argp_options[] = {{"json", 'j', NULL, 0, "print JSON", 0},
+		{"json-schema", KEY_SCHEMA, NULL, 0, "print the JSON Schema of --json and end", 0},
+		{"steps", 's', NULL, 0, "a line for every step", 0},
+		{"rank", 'r', "R", 0, "only this rank's lines", 0},
+		{"baseline", KEY_BASELINE, "RUN|TIME", 0,
+			"the same job on one rank: its run file, or its step time (117ms)", 0},
+		{0}};
+	static const struct argp argp = {argp_options, parse, "RUN...",
+		"Says where the step time of a run goes. Several files (one per rank or host) are one run."
+		"\vExit codes: 0 done, 1 failed, 2 wrong usage, 3 done, but the run lost or misses data.",
+		NULL, NULL, NULL};
+	struct options options = {.report.rank = LW_NONE};
+	struct lw_analysis_options analysis_options = {0};
+	struct lw_analysis *analysis;
+	int status = LW_OK;
+
+	lw_cli_parse(&argp, argc, argv, 0, &options);
+	if (options.baseline)
+		status = read_baseline(options.baseline, &analysis_options.baseline_step_ns);
+	if (isatty(STDERR_FILENO))
+		analysis_options.progress = show_stage;
+	if (status == LW_OK)
+		status = lw_analysis_open((const char *const *)options.paths, options.n_paths,
+			&analysis_options, &analysis);
+	if (analysis_options.progress)
+		fputs("\r\033[K", stderr);
+	if (status < 0)
+		return lw_cli_fail(status);
+	if (options.as_json)
+		status = lw_report_json(analysis, stdout);
+	else
+		lw_report_text(analysis, &options.report, stdout);
+	if (status == LW_OK)
+		status = lw_cli_run_exit(analysis->run);
+	lw_analysis_close(analysis);
+	return status < 0 ? lw_cli_fail(status) : status;
+}
