@@ -12,7 +12,7 @@
 
 #include "schema/event.h"
 
-enum { LW_MIX_TENSORS = 24, LW_MIX_PER_STEP = 76 };
+enum { LW_MIX_TENSORS = 24, LW_MIX_PER_STEP = 74 };
 
 /* One letter a record of a step: Ready, Collective, cYcle, batch_Tensor, Batch, Wait. */
 static const char lw_mix_step[] = "RRRRRRYC"
