@@ -81,6 +81,8 @@ static void put_plain(struct writing *w, const char *cost, const char *name, dou
 {
 	char full[96];
 
+	if (!isfinite(value))
+		return;
 	snprintf(full, sizeof(full), "%s.%s", cost, name);
 	put(w, full, (struct lw_figure){value, NAN, NAN, LW_FITTED, NULL}, "");
 }
