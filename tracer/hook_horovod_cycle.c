@@ -8,6 +8,7 @@
  *
  * Not for: what the bits mean; the analyzer knows.
  */
+#include <dlfcn.h>
 #include <string.h>
 
 #include "tracer/hook_horovod.h"
@@ -190,6 +191,21 @@ uint64_t lw_hvd_on_final(
 	return result;
 }
 
+/* Any program may AND over its ranks. Python loads the extension so that its C interface is found. */
+static bool is_in_process(void)
+{
+	static _Atomic int known; /* 1 yes, -1 no */
+	int answer = atomic_load_explicit(&known, memory_order_relaxed);
+
+	if (!answer) {
+		answer = atomic_load(&lw_hvd_n_extensions) || dlsym(RTLD_DEFAULT, "horovod_rank")
+				 ? 1
+				 : -1;
+		atomic_store_explicit(&known, answer, memory_order_relaxed);
+	}
+	return answer > 0;
+}
+
 void lw_horovod_band(
 	uint64_t in_bits, uint64_t out_bits, uint32_t n_words, int64_t t0_ns, int64_t t1_ns)
 {
@@ -197,11 +213,14 @@ void lw_horovod_band(
 		.t0_ns = t0_ns, .t1_ns = t1_ns, .kind = LW_EV_CYCLE, .op = LW_CYCLE_AND};
 	uint64_t hash = (in_bits * UINT64_C(0x100000001b3) ^ out_bits) + n_words;
 
-	if (lw_horovod_is_hooked() || !lw_is_live())
+	if (lw_horovod_is_hooked() || !lw_is_live() || !is_in_process())
 		return;
 	if (lw_hvd_tls.role != LW_HVD_ROLE_BACKGROUND) {
 		lw_hvd_tls.role = LW_HVD_ROLE_BACKGROUND;
+		lw_activate(LW_FRAMEWORK_HOROVOD, LW_TRANSPORT_NONE);
 		lw_thread_role(LW_THREAD_BACKGROUND);
+		lw_hook_report("horovod.controller", LW_HOOK_REFUSED, 0,
+			"not watched: rounds are those seen on the wire, without names");
 	}
 	event.cycle.in_bits = in_bits;
 	event.cycle.out_bits = out_bits;

@@ -145,7 +145,8 @@ void lw_hvd_background_seen(struct lw_hvd_extension *extension)
 		lw_hvd_tls.role = LW_HVD_ROLE_BACKGROUND;
 		if (!lw_activate(LW_FRAMEWORK_HOROVOD, LW_TRANSPORT_NONE))
 			return;
-		extension->is_placed = false;
+		extension->is_placed = false; /* elastic jobs start it again, with other ranks */
+		extension->n_process_sets = 0;
 		lw_thread_role(LW_THREAD_BACKGROUND);
 		report(extension);
 		lw_hvd_settings_start(extension);

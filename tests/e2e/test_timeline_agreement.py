@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Horovod's own timeline of rank 0 and our batches are the same operations at the same times."""
+"""Horovod's own timeline of rank 0 and the batches in our run file are the same operations at the same times."""
 import json
 import os
+import sqlite3
 import statistics
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-import rings
 from horovod_run import Run
 
 N_STEPS = 150  # the timeline loses its last events, a step or so, when the job ends
@@ -47,32 +47,42 @@ def compare(label, theirs, ours):
     assert statistics.median(starts_us) <= 50 and statistics.median(ends_us) <= 50
 
 
+OURS = """SELECT text, start_ns, end_ns FROM batch JOIN batch_tensor USING(thread_id, batch)
+    JOIN string ON string.id = name_id WHERE thread_id IN (SELECT thread.id FROM thread JOIN process
+    ON process.id = process_id WHERE rank = 0) ORDER BY start_ns"""
+# a batch's time on the wire is the Gloo collective inside it
+WIRE = """SELECT text, collective.start_ns, collective.end_ns FROM collective JOIN batch
+    ON batch.thread_id = collective.thread_id AND collective.start_ns BETWEEN batch.start_ns AND batch.end_ns
+    JOIN batch_tensor ON batch_tensor.thread_id = batch.thread_id AND batch_tensor.batch = batch.batch
+    JOIN string ON string.id = name_id WHERE collective.transport = 2 AND collective.thread_id IN
+    (SELECT thread.id FROM thread JOIN process ON process.id = process_id WHERE rank = 0)
+    ORDER BY collective.start_ns"""
+
+
+def by_name(rows):
+    result = {}
+    for name, start_ns, end_ns in rows:
+        result.setdefault(name, []).append((start_ns, end_ns))
+    return result
+
+
 def check(launcher):
     with tempfile.TemporaryDirectory(prefix="lapwing-timeline-") as directory:
-        path = os.path.join(directory, "timeline.json")
-        with Run(launcher, "train", env={"HOROVOD_TIMELINE": path, "JOB_STEPS": N_STEPS}) as run:
+        timeline, run_file = os.path.join(directory, "timeline.json"), os.path.join(directory, "run.lapwing")
+        env = {"HOROVOD_TIMELINE": timeline, "JOB_STEPS": N_STEPS}
+        with Run(launcher, "train", env=env, run_file=run_file) as run:
             assert run.code == 0
-            process = run.traced[0]
-            spans, origin_us = read_timeline(path)
-            clock = rings.of_kind(process, "CLOCK")[0]
-            origin_ns = origin_us * 1000 - clock["realtime_ns"] + clock["t0"]  # in CLOCK_MONOTONIC
-            theirs, wire = {}, {}
-            for name, activity, start_us, end_us in spans:
-                side = {"ALLREDUCE": theirs, "GLOO_ALLREDUCE": wire}.get(activity)
-                if side is not None:
-                    side.setdefault(name, []).append((origin_ns + start_us * 1000, origin_ns + end_us * 1000))
-            ours, our_wire = {}, {}
-            batches, _ = rings.batches(process)
-            wires = sorted((event for event in rings.of_kind(process, "COLLECTIVE") if event["transport"] == 2),
-                           key=lambda event: event["t0"])
-            for i, batch in enumerate(batches):
-                for member in batch["members"]:
-                    ours.setdefault(member["name"], []).append((batch["t0"], batch["t1"]))
-                    if wires:
-                        our_wire.setdefault(member["name"], []).append((wires[i]["t0"], wires[i]["t1"]))
-            compare(f"{launcher} operations", theirs, ours)
+        with sqlite3.connect(run_file) as store:
+            spans, origin_us = read_timeline(timeline)
+            monotonic_ns, realtime_ns = store.execute("SELECT monotonic_ns, realtime_ns FROM clock_sample").fetchone()
+            origin_ns = origin_us * 1000 - realtime_ns + monotonic_ns
+            times = [(name, activity, origin_ns + start_us * 1000, origin_ns + end_us * 1000)
+                     for name, activity, start_us, end_us in spans]
+            compare(f"{launcher} operations", by_name(row[::2] + row[3:] for row in times if row[1] == "ALLREDUCE"),
+                    by_name(store.execute(OURS)))
             if launcher == "gloo":
-                compare("gloo time on the wire", wire, our_wire)
+                compare("gloo time on the wire", by_name(row[::2] + row[3:] for row in times if row[1] == "GLOO_ALLREDUCE"),
+                        by_name(store.execute(WIRE)))
 
 
 def main():

@@ -18,14 +18,18 @@ N_RANKS = 2
 
 
 class Run:
-    """What one job left: code, output (lines, sorted), ranks (as told by the job), traced (by rank)."""
+    """What one job left: code, output (lines, sorted), ranks (as told by the job), traced (by rank).
 
-    def __init__(self, launcher, mode, env=None, traced=True, python=None, timeout_s=100):
+    Traced by the library alone, or with @run_file under `lapwing record`: then there are no rings to read.
+    """
+
+    def __init__(self, launcher, mode, env=None, traced=True, python=None, run_file=None,
+                 timeout_s=100):
         self.directory = tempfile.mkdtemp(prefix="lapwing-test-")
         self.rings = tempfile.mkdtemp(prefix="lapwing-rings-", dir="/dev/shm")
         python = python or PYTHON
         settings = dict(env or {})
-        if traced:
+        if traced and not run_file:
             settings.update(LD_PRELOAD=LIBRARY, LAPWING_DIR=self.rings, LAPWING_RING_RECORDS="262144")
         job = [python, JOB, mode, os.path.join(self.directory, "told")]
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("LAPWING_", "HOROVOD_"))}
@@ -37,6 +41,8 @@ class Run:
                        "btl_vader_single_copy_mechanism", "none", "env", *words, *job]
         else:
             command = ["horovodrun", "--gloo", "-np", str(N_RANKS), "env", *words, *job]
+        if run_file:
+            command = [os.path.join(BUILD, "bin", "lapwing"), "record", "-q", "-o", run_file, "--", *command]
         done = subprocess.run(command, env=clean, capture_output=True, text=True, timeout=timeout_s)
         self.code, self.errors = done.returncode, done.stderr
         self.output = sorted(line.split(">:", 1)[-1] for line in done.stdout.splitlines())
