@@ -171,17 +171,32 @@ static int search_grid(struct search *search)
 	return status;
 }
 
+/* Two significant digits, as a person would write it; never below @least. */
+static double plain_cycle_ns(double cycle_ns, double least_ns)
+{
+	double unit_ns = pow(10, floor(log10(cycle_ns)) - 1);
+
+	return fmax(round(cycle_ns / unit_ns), ceil(least_ns / unit_ns)) * unit_ns;
+}
+
+static double plain_bytes(double bytes)
+{
+	return bytes < 16384 ? bytes : round(bytes / 1024) * 1024;
+}
+
 static int search_around(struct search *search, double fusion_bytes, double cycle_ns)
 {
 	static const double steps[] = {0.5, 0.7, 1.4, 2};
 	int status = LW_OK;
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && status == LW_OK; i++) {
-		double scaled_ns = fmax(cycle_ns * steps[i], least_cycle_ns(search->replay));
+		double scaled_ns =
+			plain_cycle_ns(cycle_ns * steps[i], least_cycle_ns(search->replay));
 
 		if (fusion_bytes > 0 &&
 			fusion_bytes * steps[i] < 2 * bytes_per_step(search->replay))
-			status = try_setting(search, fusion_bytes * steps[i], cycle_ns);
+			status =
+				try_setting(search, plain_bytes(fusion_bytes * steps[i]), cycle_ns);
 		if (status == LW_OK && scaled_ns <= 50e6)
 			status = try_setting(search, fusion_bytes, scaled_ns);
 	}
