@@ -14,7 +14,7 @@ static int add_loss(struct lw_loader *loader, sqlite3_stmt *row)
 
 	if (n <= 0)
 		return LW_OK;
-	if (reason != LW_LOSS_DIED)
+	if (reason != LW_LOSS_DIED && reason != LW_LOSS_RUNNING)
 		loader->run->n_lost += (uint64_t)n;
 	if (sqlite3_column_type(row, 3) != SQLITE_NULL)
 		snprintf(who, sizeof(who), "rank %d: ", sqlite3_column_int(row, 3));

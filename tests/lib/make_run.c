@@ -9,11 +9,18 @@
 
 #include <cmocka.h>
 
+#include "base/err.h"
 #include "base/vec.h"
 #include "schema/event.h"
 #include "schema/store.h"
 
 enum { MAX_VALUES = 12, TRAINING = 0, BACKGROUND = 1 };
+
+#define ok(status)                                                                                 \
+	do {                                                                                       \
+		if ((status) != LW_OK)                                                             \
+			fail_msg("%s", lw_error_text());                                           \
+	} while (0)
 
 struct row {
 	const char *sql;
@@ -63,7 +70,7 @@ static void add(struct maker *maker, const char *sql, int n_values, ...)
 	for (int i = 0; i < n_values; i++)
 		row.values[i] = va_arg(arguments, int64_t);
 	va_end(arguments);
-	assert_int_equal(lw_vec_push(&maker->rows, row), LW_OK);
+	ok(lw_vec_push(&maker->rows, row));
 }
 
 #define I(value) ((int64_t)(value))
@@ -289,11 +296,11 @@ static void write_rows(struct maker *maker)
 		if (row->sql != sql) {
 			sqlite3_finalize(statement);
 			sql = row->sql;
-			assert_int_equal(lw_store_prepare(maker->store, sql, &statement), LW_OK);
+			ok(lw_store_prepare(maker->store, sql, &statement));
 		}
 		for (int i = 0; i < row->n_values; i++)
 			sqlite3_bind_int64(statement, i + 1, row->values[i]);
-		assert_int_equal(lw_store_step(maker->store, statement), 0);
+		ok(lw_store_step(maker->store, statement));
 		sqlite3_reset(statement);
 	}
 	sqlite3_finalize(statement);
@@ -308,7 +315,7 @@ static void execute(struct maker *maker, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(sql, sizeof(sql), format, arguments);
 	va_end(arguments);
-	assert_int_equal(lw_store_exec(maker->store, sql), LW_OK);
+	ok(lw_store_exec(maker->store, sql));
 }
 
 static void write_processes(struct maker *maker)
@@ -327,9 +334,10 @@ static void write_processes(struct maker *maker)
 			spec->n_tensors + 2 + i, i);
 	for (int rank = 0; rank < spec->n_ranks; rank++)
 		execute(maker,
-			"INSERT INTO process VALUES(%d, 1, %d, 1, %d, %d, %d, %d, %d, %d, NULL, %lld, NULL, 'exit');"
-			"INSERT INTO thread VALUES(%d, %d, %d, 1, 1, NULL, 100, 100, 0);"
-			"INSERT INTO thread VALUES(%d, %d, %d, 2, 2, NULL, 100, 100, 0);"
+			"INSERT INTO process(id, host_id, pid, ppid, rank, size, local_rank, local_size, framework,"
+			" transport, command_id, start_ns, end_ns, ended) VALUES(%d, 1, %d, 1, %d, %d, %d, %d, %d, %d, NULL, %lld, NULL, 'exit');"
+			"INSERT INTO thread(id, process_id, tid, serial, role, name_id, n_pushed, n_stored, n_lost) VALUES(%d, %d, %d, 1, 1, NULL, 100, 100, 0);"
+			"INSERT INTO thread(id, process_id, tid, serial, role, name_id, n_pushed, n_stored, n_lost) VALUES(%d, %d, %d, 2, 2, NULL, 100, 100, 0);"
 			"INSERT INTO setting VALUES(%d, 0, 1, 134217728, 2);"
 			"INSERT INTO setting VALUES(%d, 0, 2, 1000000, 1);",
 			rank + 1, 100 + rank, rank, spec->size ? spec->size : spec->n_ranks, rank,
@@ -344,14 +352,14 @@ void make_run_write(const char *path, const struct make_run *spec)
 	struct maker maker = {.spec = spec};
 
 	assert_true(spec->n_ranks <= MAKE_RUN_MAX && n_batches_of(spec) <= MAKE_RUN_MAX);
-	assert_int_equal(lw_store_open(path, LW_STORE_CREATE, &maker.store), LW_OK);
+	ok(lw_store_open(path, LW_STORE_CREATE, &maker.store));
 	execute(&maker, "BEGIN");
 	write_processes(&maker);
 	assert_true(broadcast(&maker, spec->first_ns / 2 + 1000) <= spec->first_ns);
 	train(&maker, spec->first_ns);
 	write_rows(&maker);
 	if (spec->extra_sql)
-		assert_int_equal(lw_store_exec(maker.store, spec->extra_sql), LW_OK);
+		ok(lw_store_exec(maker.store, spec->extra_sql));
 	execute(&maker, "COMMIT");
 	lw_store_close(maker.store);
 }

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/run_fixture.h"
+
+static void ready_joins_its_batch_by_object(void **state)
+{
+	struct make_run spec = make_run_job(2, 4);
+	struct lw_run *run = run_fixture_load(&spec);
+
+	(void)state;
+	assert_int_equal(run->ranks.n, 2);
+	assert_int_equal(run->size, 2);
+	assert_int_equal(run->tensors.n, 3);
+	for (size_t r = 0; r < 2; r++) {
+		const struct lw_rank *rank = &run->ranks.at[r];
+
+		assert_int_equal(rank->batches.n, 8);
+		assert_int_equal(rank->members.n, 12);
+		for (size_t i = 0; i < rank->members.n; i++)
+			assert_true(rank->members.at[i].ready_ns > 0);
+		assert_int_equal(rank->members.at[0].ready_ns, spec.first_ns + 10000000);
+		assert_int_equal(rank->batches.at[0].bytes, 4004000);
+		assert_string_equal(
+			run->tensors.at[rank->members.at[1].tensor].name, "allreduce.fc.bias");
+	}
+	assert_int_equal(run->diags.n, 0);
+	lw_run_free(run);
+}
+
+static void ready_with_a_name_joins_without_an_object(void **state)
+{
+	struct make_run spec = make_run_job(1, 3);
+	struct lw_run *run;
+
+	(void)state;
+	spec.no_objects = true;
+	run = run_fixture_load(&spec);
+	for (size_t i = 0; i < run->ranks.at[0].members.n; i++)
+		assert_true(run->ranks.at[0].members.at[i].ready_ns > 0);
+	lw_run_free(run);
+}
+
+static void the_wire_is_the_collective_inside_the_batch(void **state)
+{
+	struct make_run spec = make_run_job(2, 2);
+	struct lw_run *run = run_fixture_load(&spec);
+	const struct lw_batch *batch = &run->ranks.at[1].batches.at[0];
+
+	(void)state;
+	assert_int_equal(batch->wire_start_ns, batch->start_ns + spec.copy_ns);
+	assert_int_equal(batch->wire_end_ns, batch->end_ns - spec.copy_ns);
+	assert_int_equal(run->ranks.at[1].collectives.at[0].batch, 0);
+	lw_run_free(run);
+}
+
+static void control_collectives_are_no_wire_time(void **state)
+{
+	struct make_run spec = make_run_job(1, 2);
+	struct lw_run *run;
+
+	(void)state;
+	spec.extra_sql = "UPDATE collective SET flags = 8"; /* LW_COLL_CONTROL */
+	run = run_fixture_load(&spec);
+	assert_int_equal(run->ranks.at[0].batches.at[0].wire_start_ns, LW_NS_UNKNOWN);
+	assert_false(run->is_plain);
+	lw_run_free(run);
+}
+
+static void agreed_is_the_end_of_the_round_before(void **state)
+{
+	struct make_run spec = make_run_job(2, 2);
+	struct lw_run *run = run_fixture_load(&spec);
+	const struct lw_batch *batch = &run->ranks.at[0].batches.at[1];
+
+	(void)state;
+	assert_int_equal(batch->agreed_ns, batch->start_ns);
+	assert_int_equal(batch->cycle_ns, batch->start_ns - spec.coordination_ns);
+	lw_run_free(run);
+}
+
+static void a_round_older_than_the_ready_time_is_not_believed(void **state)
+{
+	struct make_run spec = make_run_job(1, 3);
+	struct lw_run *run;
+
+	(void)state;
+	/* only the very first round is left */
+	spec.extra_sql = "DELETE FROM cycle WHERE start_ns > (SELECT min(start_ns) FROM cycle)";
+	run = run_fixture_load(&spec);
+	assert_int_not_equal(run->ranks.at[0].batches.at[0].agreed_ns, LW_NS_UNKNOWN);
+	assert_int_equal(run->ranks.at[0].batches.at[1].agreed_ns, LW_NS_UNKNOWN);
+	assert_int_equal(run_fixture_diag(run, "round not recorded"), 5);
+	lw_run_free(run);
+}
+
+static void stores_of_several_ranks_become_one_run(void **state)
+{
+	struct make_run spec = make_run_job(2, 3);
+	char first[128], second[128];
+	const char *paths[] = {first, second};
+	struct lw_run *run;
+
+	(void)state;
+	snprintf(first, sizeof(first), "%s", run_fixture_path("rank0.lapwing"));
+	snprintf(second, sizeof(second), "%s", run_fixture_path("rank1.lapwing"));
+	spec.extra_sql =
+		"DELETE FROM thread WHERE process_id = 2; DELETE FROM process WHERE id = 2;"
+		"DELETE FROM batch WHERE thread_id > 2; DELETE FROM collective WHERE thread_id > 2;"
+		"DELETE FROM batch_tensor WHERE thread_id > 2; DELETE FROM ready WHERE thread_id > 2;"
+		"DELETE FROM cycle WHERE thread_id > 2; DELETE FROM wait WHERE thread_id > 2";
+	make_run_write(first, &spec);
+	spec.extra_sql =
+		"DELETE FROM thread WHERE process_id = 1; DELETE FROM process WHERE id = 1;"
+		"DELETE FROM batch WHERE thread_id < 3; DELETE FROM collective WHERE thread_id < 3;"
+		"DELETE FROM batch_tensor WHERE thread_id < 3; DELETE FROM ready WHERE thread_id < 3;"
+		"DELETE FROM cycle WHERE thread_id < 3; DELETE FROM wait WHERE thread_id < 3";
+	make_run_write(second, &spec);
+	assert_int_equal(lw_run_load(paths, 2, LW_STORE_READ, &run), LW_OK);
+	assert_int_equal(run->ranks.n, 2);
+	assert_int_equal(run->ranks.at[1].store, 1);
+	assert_int_equal(run->ranks.at[1].members.n, 9);
+	assert_int_equal(run->tensors.n, 3);
+	assert_int_equal(run->n_missing_ranks, 0);
+	assert_int_equal(run->diags.n, 0);
+	lw_run_free(run);
+	/* the same file twice: every rank is there twice, and is used once */
+	paths[1] = first;
+	assert_int_equal(lw_run_load(paths, 2, LW_STORE_READ, &run), LW_OK);
+	assert_int_equal(run->ranks.n, 1);
+	assert_int_equal(run->ranks.at[0].batches.n, 6);
+	assert_int_equal(run_fixture_diag(run, "duplicate rank"), 1);
+	assert_int_equal(run->n_missing_ranks, 1);
+	assert_int_equal(run_fixture_diag(run, "missing ranks"), 1);
+	lw_run_free(run);
+}
+
+static void losses_and_refused_hooks_are_findings(void **state)
+{
+	struct make_run spec = make_run_job(2, 2);
+	struct lw_run *run;
+
+	(void)state;
+	spec.is_open = true;
+	spec.extra_sql =
+		"INSERT INTO loss VALUES(1, 1, 1, 40, ''); INSERT INTO loss VALUES(2, NULL, 1, 2, '');"
+		"INSERT INTO loss VALUES(2, NULL, 10, 1, '');"
+		"INSERT INTO string VALUES(50, 'horovod.entries'), (51, 'unknown layout');"
+		"INSERT INTO hook VALUES(1, 5, 50, 3, 0, 51)";
+	run = run_fixture_load(&spec);
+	assert_int_equal(run->n_lost, 42);
+	assert_int_equal(run_fixture_diag(run, "ring full"), 42);
+	assert_int_equal(run_fixture_diag(run, "hook refused"), 1);
+	assert_int_equal(run_fixture_diag(run, "not closed"), 1);
+	assert_int_equal(
+		run_fixture_diag(run, "process ended without saying so (killed or crashed)"), 1);
+	assert_false(run->is_closed);
+	lw_run_free(run);
+}
+
+static void impossible_rows_are_counted_and_left_out(void **state)
+{
+	struct make_run spec = make_run_job(1, 2);
+	struct lw_run *run;
+
+	(void)state;
+	spec.extra_sql =
+		"INSERT INTO wait VALUES(1, 900, 100, 50, 1), (1, 901, -5, 50, 1), (99, 902, 1, 2, 1);"
+		"INSERT INTO wait VALUES(1, 903, 5, 9223372036854775807, 1);"
+		"INSERT INTO ready VALUES(1, 904, -9223372036854775807, 5, NULL, 0)";
+	run = run_fixture_load(&spec);
+	assert_int_equal(run->ranks.at[0].waits.n, 2);
+	assert_int_equal(run_fixture_diag(run, "bad rows"), 5);
+	lw_run_free(run);
+}
+
+static void collectives_stand_for_batches_where_there_is_no_framework(void **state)
+{
+	struct make_run spec = make_run_job(2, 3);
+	struct lw_run *run;
+
+	(void)state;
+	spec.extra_sql = "DELETE FROM batch; DELETE FROM batch_tensor; DELETE FROM ready;"
+			 "DELETE FROM cycle; DELETE FROM wait; UPDATE process SET framework = 0";
+	run = run_fixture_load(&spec);
+	assert_true(run->is_plain);
+	assert_int_equal(run->ranks.at[0].batches.n, 6);
+	assert_int_equal(run->ranks.at[0].batches.at[0].bytes, 4004000);
+	assert_int_equal(run->ranks.at[0].batches.at[0].wire_start_ns,
+		run->ranks.at[0].batches.at[0].start_ns);
+	assert_string_equal(run->tensors.at[0].name, "allreduce of 4004000 bytes");
+	lw_run_free(run);
+}
+
+static void socket_totals_never_shrink_and_add_up(void **state)
+{
+	struct make_run spec = make_run_job(1, 2);
+	struct lw_run *run;
+	const struct lw_rank *rank;
+
+	(void)state;
+	spec.extra_sql =
+		"INSERT INTO socket_sample VALUES(1, 1, 100, 1, 1000, 10, 1, 1), (1, 2, 150, 1, 500, 5, 1, 1),"
+		" (1, 1, 200, 1, 3000, 30, 1, 1), (1, 1, 200, 3, 2000, 30, 1, 1), (1, 2, 900, 3, 700, 5, 1, 1);"
+		"INSERT INTO tcp_sample VALUES(1, 1, 900, 3, 1, 2900, 31, 0, 0, 10)";
+	run = run_fixture_load(&spec);
+	rank = &run->ranks.at[0];
+	assert_int_equal(rank->n_sockets, 2);
+	assert_int_equal(rank->sent_bytes, 3700);
+	assert_int_equal(rank->received_bytes, 35);
+	assert_int_equal(rank->tcp_acked_bytes, 2900);
+	assert_int_equal(rank->traffic.n, 5);
+	assert_int_equal(rank->traffic.at[1].sent_bytes, 1500);
+	assert_int_equal(rank->traffic.at[4].sent_bytes, 3700);
+	lw_run_free(run);
+}
+
+static void an_empty_run_loads(void **state)
+{
+	struct make_run spec = make_run_job(1, 1);
+	struct lw_run *run;
+
+	(void)state;
+	spec.extra_sql =
+		"DELETE FROM process; DELETE FROM thread; DELETE FROM batch; DELETE FROM wait;"
+		"DELETE FROM collective; DELETE FROM batch_tensor; DELETE FROM ready;"
+		"DELETE FROM cycle";
+	run = run_fixture_analyze(&spec);
+	assert_int_equal(run->ranks.n, 0);
+	assert_int_equal(run->first_ns, run->last_ns);
+	assert_int_equal(run_fixture_diag(run, "no steps"), 1);
+	lw_run_free(run);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ready_joins_its_batch_by_object),
+		cmocka_unit_test(ready_with_a_name_joins_without_an_object),
+		cmocka_unit_test(the_wire_is_the_collective_inside_the_batch),
+		cmocka_unit_test(control_collectives_are_no_wire_time),
+		cmocka_unit_test(agreed_is_the_end_of_the_round_before),
+		cmocka_unit_test(a_round_older_than_the_ready_time_is_not_believed),
+		cmocka_unit_test(stores_of_several_ranks_become_one_run),
+		cmocka_unit_test(losses_and_refused_hooks_are_findings),
+		cmocka_unit_test(impossible_rows_are_counted_and_left_out),
+		cmocka_unit_test(collectives_stand_for_batches_where_there_is_no_framework),
+		cmocka_unit_test(socket_totals_never_shrink_and_add_up),
+		cmocka_unit_test(an_empty_run_loads),
+	};
+
+	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);
+}
