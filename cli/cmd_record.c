@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@
 
 /* What a shell says of a command that it cannot start. */
 enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127, EXIT_SIGNAL = 128 };
+enum { MAX_RESTARTS = 3 }; /* of a collector that something kills, the OOM killer for one */
 enum { USUAL_RINGS = 16 }; /* recording threads on a host, to choose where the rings have room */
 
 struct options {
@@ -38,7 +40,10 @@ struct session {
 	struct lw_place place;
 	char out[PATH_MAX], dir[LW_RUNDIR_PATH_BYTES];
 	char library[PATH_MAX], collector[PATH_MAX];
+	char command[4096]; /* as one line */
 	pid_t collector_pid, child_pid;
+	bool is_collected; /* the collector is at work, or has ended well */
+	int n_restarts;
 };
 
 /* ---- before the command starts ----------------------------------------------------------------- */
@@ -150,8 +155,40 @@ static int exit_code_of(int status)
 	return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Passes signals on until @pid has ended. Return: its wait status. */
-static int wait_and_forward(const sigset_t *signals, pid_t pid)
+static int start_collector(struct session *s)
+{
+	const struct lw_collect_options collect = {
+		.dir = s->dir, .out = s->out, .command = s->command};
+	int pid = lw_collector_spawn(s->collector, &collect);
+
+	s->collector_pid = pid > 0 ? pid : 0;
+	s->is_collected = pid > 0;
+	return pid > 0 ? LW_OK : pid;
+}
+
+/* One that was killed gets a successor, which goes on where it was: the rings hold what was not stored.
+ * One that gave up has said why. */
+static void look_after_collector(struct session *s)
+{
+	int status;
+
+	if (!s->collector_pid || waitpid(s->collector_pid, &status, WNOHANG) != s->collector_pid)
+		return;
+	s->collector_pid = 0;
+	s->is_collected = WIFEXITED(status) && WEXITSTATUS(status) == LW_EXIT_OK;
+	if (!WIFSIGNALED(status))
+		return;
+	if (s->n_restarts++ < MAX_RESTARTS && start_collector(s) == LW_OK)
+		lw_cli_say("record: the collector was killed (signal %d): another goes on",
+			WTERMSIG(status));
+	else
+		lw_cli_say("record: the collector was killed (signal %d); what was not stored yet"
+			   " waits: `lapwing salvage %s`",
+			WTERMSIG(status), s->dir);
+}
+
+/* Passes signals on until the command has ended. Return: its wait status. */
+static int wait_and_forward(struct session *s, const sigset_t *signals)
 {
 	for (;;) {
 		siginfo_t info;
@@ -159,9 +196,12 @@ static int wait_and_forward(const sigset_t *signals, pid_t pid)
 
 		/* What the terminal sends goes to the whole group: the command has it already. */
 		if (signal > 0 && signal != SIGCHLD && info.si_code <= 0)
-			kill(pid, signal);
-		if (signal == SIGCHLD && waitpid(pid, &status, WNOHANG) == pid)
+			kill(s->child_pid, signal);
+		if (signal != SIGCHLD)
+			continue;
+		if (waitpid(s->child_pid, &status, WNOHANG) == s->child_pid)
 			return status;
+		look_after_collector(s);
 	}
 }
 
@@ -171,6 +211,8 @@ static int start_command(struct session *s, const sigset_t *old_signals)
 	if (s->child_pid < 0)
 		return lw_fail(LW_ERR_IO, "fork: %s", strerror(errno));
 	if (s->child_pid == 0) {
+		/* kill -9 of record is kill -9 of the command, as it was without record */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		sigprocmask(SIG_SETMASK, old_signals, NULL);
 		set_environment(s);
 		execvp(s->options.command[0], s->options.command);
@@ -183,17 +225,15 @@ static int start_command(struct session *s, const sigset_t *old_signals)
 /* ---- afterwards -------------------------------------------------------------------------------------- */
 
 /* The command has ended; its collector stores the rest. Ranks may still run (a launcher that was
- * killed): say so, and let an impatient user end it. Return: the collector's exit code. */
-static int wait_for_collector(const struct session *s, const sigset_t *signals)
+ * killed): say so, and let an impatient user end it. */
+static void wait_for_collector(struct session *s, const sigset_t *signals)
 {
 	const struct timespec patience = {.tv_sec = 2};
 	bool has_said = s->options.is_quiet;
 
-	for (;;) {
-		int status, signal = sigtimedwait(signals, NULL, &patience);
+	for (look_after_collector(s); s->collector_pid; look_after_collector(s)) {
+		int signal = sigtimedwait(signals, NULL, &patience);
 
-		if (waitpid(s->collector_pid, &status, WNOHANG) == s->collector_pid)
-			return exit_code_of(status);
 		if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP)
 			kill(s->collector_pid, SIGUSR1);
 		else if (signal < 0 && !has_said && isatty(STDERR_FILENO)) {
@@ -241,36 +281,32 @@ static void summarize(const struct session *s)
 
 static int record(struct session *s)
 {
-	char command[4096] = "";
-	struct lw_collect_options collect = {.out = s->out, .command = command};
 	sigset_t signals, old_signals;
 	int status, code;
 
 	for (char **word = s->options.command; *word; word++) {
-		size_t n = strlen(command);
+		size_t n = strlen(s->command);
 
-		snprintf(command + n, sizeof(command) - n, "%s%s", n ? " " : "", *word);
+		snprintf(s->command + n, sizeof(s->command) - n, "%s%s", n ? " " : "", *word);
 	}
 	status = lw_rundir_make(USUAL_RINGS * lw_ring_file_bytes(LW_RING_RECORDS_DEFAULT), s->dir);
 	if (status < 0)
 		return lw_cli_fail(status);
-	collect.dir = s->dir;
 	caught_signals(&signals);
 	sigprocmask(SIG_BLOCK, &signals, &old_signals);
-	s->collector_pid = lw_collector_spawn(s->collector, &collect);
-	if (s->collector_pid < 0) {
+	status = start_collector(s);
+	if (status < 0) {
 		lw_rundir_remove(s->dir);
 		/* LW_ERR_STATE: the collector has said why */
-		return s->collector_pid == LW_ERR_STATE ? LW_EXIT_FAILED
-							: lw_cli_fail(s->collector_pid);
+		return status == LW_ERR_STATE ? LW_EXIT_FAILED : lw_cli_fail(status);
 	}
 	status = start_command(s, &old_signals);
-	code = status < 0 ? lw_cli_fail(status)
-			  : exit_code_of(wait_and_forward(&signals, s->child_pid));
+	code = status < 0 ? lw_cli_fail(status) : exit_code_of(wait_and_forward(s, &signals));
 	status = lw_rundir_stop(s->dir, code);
-	if (status < 0)
+	if (status < 0 && s->collector_pid)
 		kill(s->collector_pid, SIGTERM);
-	if (wait_for_collector(s, &signals) == LW_EXIT_OK && !s->options.is_quiet)
+	wait_for_collector(s, &signals);
+	if (s->is_collected && !s->options.is_quiet)
 		summarize(s);
 	return code;
 }

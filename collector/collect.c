@@ -37,6 +37,8 @@
 #define FIRST_RING_NS (10 * LW_NS_PER_S) /* patience for the first ring (LW_UNTIL_GONE) */
 #define TERM_NS       (10 * LW_NS_PER_S) /* patience after SIGTERM */
 
+enum { SMALL_RING_RECORDS = 1 << 14 }; /* a busy thread fills one between two slow ticks */
+
 struct collector {
 	const struct lw_collect_options *options;
 	struct lw_drain drain;
@@ -375,7 +377,7 @@ static bool has_news(struct collector *c)
 		ring->is_final = is_final(ring);
 		n = lw_ring_head(ring) - ring->position;
 		has_any |= n || ring->is_final;
-		is_quick |= n > ring->n_records / 8;
+		is_quick |= n > ring->n_records / 8 || ring->n_records < SMALL_RING_RECORDS;
 	}
 	for (size_t i = 0; i < c->processes.n; i++)
 		has_any |= c->processes.at[i]->is_gone;
