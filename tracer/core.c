@@ -256,6 +256,7 @@ static void finish(void)
 		return;
 	if (lw_tls.ring && lw_tls.epoch == lw_epoch) {
 		lw_horovod_flush();
+		lw_gloo_flush();
 		lw_sockets_flush(LW_SAMPLE_EXIT);
 		record_clock();
 		lw_losses_flush();

@@ -52,6 +52,50 @@ void *lw_real(const char *name)
 	return search.found;
 }
 
+static void *resolve_for(const char *name, void *caller)
+{
+	Dl_info where, own, found;
+	void *handle, *symbol = NULL;
+
+	if (dladdr(caller, &where) && where.dli_fname &&
+		dladdr((const void *)(uintptr_t)&lw_real, &own)) {
+		handle = dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+		if (handle) { /* searches that library and what it is linked to, not the preloaded ones */
+			symbol = dlsym(handle, name);
+			dlclose(handle);
+		}
+		if (symbol && dladdr(symbol, &found) && found.dli_fbase == own.dli_fbase)
+			symbol = NULL;
+	}
+	return symbol ? symbol : lw_real(name);
+}
+
+void *lw_real_for(const char *name, void *caller, struct lw_real_sites *sites)
+{
+	const size_t n_sites = sizeof(sites->at) / sizeof(sites->at[0]);
+	int saved_errno;
+	void *real;
+
+	for (size_t i = 0; i < n_sites; i++)
+		/* pairs with the release below: the function is there when its caller shows */
+		if (atomic_load_explicit(&sites->at[i].caller, memory_order_acquire) == caller)
+			return atomic_load_explicit(&sites->at[i].real, memory_order_relaxed);
+	saved_errno = errno;
+	lw_tls.busy++;
+	real = resolve_for(name, caller);
+	lw_tls.busy--;
+	errno = saved_errno;
+	for (size_t i = 0; i < n_sites; i++) {
+		void *none = NULL;
+
+		if (!atomic_compare_exchange_strong(&sites->at[i].real, &none, real))
+			continue;
+		atomic_store_explicit(&sites->at[i].caller, caller, memory_order_release);
+		break;
+	}
+	return real;
+}
+
 bool lw_patch_slot(void **slot, void *replacement)
 {
 	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -49,10 +49,13 @@ void lw_place_confirmed(int32_t rank, int32_t size);
 /** lw_rank_known() - the rank as known now, -1 = not known. */
 int32_t lw_rank_known(void);
 
-/** lw_hook_wanted() - does LAPWING_HOOKS allow the hook @name ("mpi", "horovod", "gloo", "socket", "wait", "mark")? */
+/**
+ * lw_hook_wanted() - does LAPWING_HOOKS allow the hook @name? "mpi", "horovod", "gloo", "ddp", "socket",
+ * "wait", "mark", "nvtx".
+ */
 bool lw_hook_wanted(const char *name);
 
-/** lw_hook_named() - does LAPWING_HOOKS name @name itself? For hooks that are off unless asked for. */
+/** lw_hook_named() - does LAPWING_HOOKS name @name itself? For what is off unless asked for: "gloo_preamble". */
 bool lw_hook_named(const char *name);
 
 /* ---- recording ------------------------------------------------------------------------------- */
@@ -118,6 +121,21 @@ void *lw_real(const char *name);
 		(__typeof__(&name))real_;                                                          \
 	})
 
+/* Call sites of one hook whose real function is known; all zero = none yet. */
+struct lw_real_sites {
+	struct {
+		_Atomic(void *) caller, real;
+	} at[8];
+};
+
+/**
+ * lw_real_for() - the @name that @caller's own library would have bound to without us. For C++ names of
+ * which a process may hold two (a framework that brings its own copy of a library).
+ * @caller: __builtin_return_address(0) of the hook; @sites: static, of that hook
+ * Return: as lw_real().
+ */
+void *lw_real_for(const char *name, void *caller, struct lw_real_sites *sites);
+
 /** lw_patch_slot() - overwrite one pointer in a read-only table (mprotect, store, mprotect back). */
 bool lw_patch_slot(void **slot, void *replacement);
 
@@ -140,6 +158,7 @@ void lw_horovod_band(
 /* ---- called by core.c at the edges of life; each hook file implements what it needs -------------- */
 
 void lw_sockets_flush(enum lw_sample_why why); /* hook_socket.c: totals of every connection */
+void lw_gloo_flush(void);                      /* hook_gloo.c: collectives that never ended */
 void lw_horovod_flush(void);                   /* hook_horovod_cycle.c: rounds not yet told */
 
 #endif /* LAPWING_TRACER_TRACER_H */

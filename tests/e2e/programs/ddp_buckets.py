@@ -1,0 +1,68 @@
+"""A DDP job over Gloo that also says what DDP itself knows of its buckets.
+
+    ddp_buckets.py STEPS [fp16 | collectives | die]
+fp16: gradients compressed by a communication hook; collectives: one call of each instead of training;
+die: the last rank leaves without a word after the first step.
+RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT come from the environment.
+"""
+import json
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.nn.parallel import DistributedDataParallel
+
+steps, mode = int(sys.argv[1]), (sys.argv[2:] + [""])[0]
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+
+
+def train():
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.Tanh())
+                                  for width in (300,) * 9])
+    n_bytes = sum(p.numel() * p.element_size() for p in model.parameters())
+    model = DistributedDataParallel(model, bucket_cap_mb=0.8)
+    if mode == "fp16":
+        model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    x = torch.randn(16, 300)
+    for step in range(steps):
+        optimizer.zero_grad()
+        model(x + rank).sum().backward()
+        optimizer.step()
+        if mode == "die" and rank == size - 1:
+            os._exit(9)
+    data = model._get_ddp_logging_data()
+    total = sum(float(p.double().sum()) for p in model.parameters())
+    return {"model_bytes": n_bytes, "first": data["bucket_sizes"], "rebuilt": data["rebuilt_bucket_sizes"],
+            "cap_bytes": data["bucket_cap_bytes"], "sum": total}
+
+
+def every_collective():
+    ones, world = torch.ones(1000), range(size)
+    pair = dist.new_group([0, 1])      # every rank calls, only its members make a context
+    last = dist.new_group([size - 1, 0])
+    dist.all_reduce(ones)
+    dist.broadcast(torch.ones(300), src=1)
+    dist.reduce(torch.ones(70), dst=0)
+    dist.all_gather([torch.empty(20) for _ in world], torch.ones(20))
+    dist.gather(torch.ones(11), [torch.empty(11) for _ in world] if rank == 0 else None, dst=0)
+    dist.scatter(torch.empty(13), [torch.ones(13) for _ in world] if rank == 1 else None, src=1)
+    dist.all_to_all_single(torch.empty(4 * size), torch.ones(4 * size))
+    works = [dist.all_reduce(torch.ones(5000 + i), async_op=True) for i in range(4)]
+    for work in works:
+        work.wait()
+    if rank < 2:
+        dist.all_reduce(torch.ones(17), group=pair)
+    if rank in (0, size - 1):
+        dist.all_reduce(torch.ones(19), group=last)
+    dist.barrier()
+    return {}
+
+
+result = every_collective() if mode == "collectives" else train()
+print(json.dumps(dict(result, rank=rank)), flush=True)
