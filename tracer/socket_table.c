@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -159,10 +160,19 @@ static void find_ends(
 	}
 }
 
-/* Off unless asked for: the names and sizes come from better places when those hooks are in place. */
+/* A rank of Horovod over Gloo whose vtables could not be watched: the wire is all that is left. */
+static bool is_unhooked_horovod(void)
+{
+	const char *operations = getenv("HOROVOD_CPU_OPERATIONS");
+
+	return !lw_horovod_is_hooked() && (getenv("HOROVOD_GLOO_RENDEZVOUS_ADDR") ||
+						  (operations && strcmp(operations, "gloo") == 0));
+}
+
+/* Off unless asked for: names and sizes come from better places where those hooks are in place. */
 static bool is_parsing_wanted(void)
 {
-	return lw_hook_named("gloo_preamble");
+	return lw_hook_named("gloo_preamble") || is_unhooked_horovod();
 }
 
 static struct connection *take_free(void)
@@ -325,6 +335,11 @@ static void parse_part(struct connection *connection, size_t direction, const ch
 			message_start_ns[connection - connections][direction] = lw_now_ns();
 			break;
 		case LW_PREAMBLE_MESSAGE:
+			/* This process talks Gloo: where nothing else was seen, that is the call of interest. */
+			if (!lw_is_live())
+				lw_activate(is_unhooked_horovod() ? LW_FRAMEWORK_HOROVOD
+								  : LW_FRAMEWORK_NONE,
+					LW_TRANSPORT_GLOO);
 			record_message(connection, stream, direction);
 			break;
 		case LW_PREAMBLE_GARBAGE: /* after a message: lost our way; before: not Gloo's */

@@ -25,11 +25,7 @@
 	X(misc)                                                                                    \
 	X(late)                                                                                    \
 	X(tick)                                                                                    \
-	X(entry)                                                                                   \
-	X(exposed_negotiate)                                                                       \
-	X(exposed_wait)                                                                            \
-	X(exposed_allreduce)                                                                       \
-	X(exposed_misc)
+	X(entry)
 
 struct lw_rank_summary { /* means over the counted steps of one rank */
 	int32_t rank;
