@@ -78,9 +78,8 @@ static bool amounts_fit(const struct lw_event *event)
 	case LW_EV_GLOO_MESSAGE:
 		bits = event->gloo_message.bytes;
 		break;
-	case LW_EV_LOSS:
-		bits = event->loss.count;
-		break;
+	case LW_EV_LOSS: /* these are added up */
+		return !(event->loss.count >> 48);
 	case LW_EV_SETTING:
 		return isfinite(event->setting.value);
 	case LW_EV_STRING:

@@ -18,6 +18,9 @@
 
 enum { MAX_STRING_PARTS = (LW_STRING_MAX_BYTES + LW_STRING_PART_BYTES - 1) / LW_STRING_PART_BYTES };
 
+/* No thread pushes more in its life; what says so is damaged, and sums of what does not fit the store. */
+#define MAX_PUSHES (UINT64_C(1) << 48)
+
 int lw_drain_open(struct lw_drain *drain, const char *dir)
 {
 	memset(drain, 0, sizeof(*drain));
@@ -90,7 +93,8 @@ static const char *check_header(struct lw_ring *ring, int64_t file_bytes)
 		ring->created_ns < 0 || ring->process_start_ticks < 0)
 		return "impossible process, thread or time";
 	ring->position = atomic_load_explicit(&header->tail, memory_order_relaxed);
-	if (ring->position > atomic_load_explicit(&header->head, memory_order_acquire))
+	if (ring->position > atomic_load_explicit(&header->head, memory_order_acquire) ||
+		ring->position > MAX_PUSHES)
 		return "more records taken than were written";
 	return NULL;
 }
@@ -203,8 +207,11 @@ bool lw_ring_is_closed(const struct lw_ring *ring)
 
 uint64_t lw_ring_lost(const struct lw_ring *ring)
 {
-	return ring->is_damaged ? ring->n_ring_full
-				: atomic_load_explicit(&ring->header->lost, memory_order_relaxed);
+	uint64_t n = ring->is_damaged
+			     ? 0
+			     : atomic_load_explicit(&ring->header->lost, memory_order_relaxed);
+
+	return n < ring->n_ring_full || n > MAX_PUSHES ? ring->n_ring_full : n;
 }
 
 static void count(struct lw_ring *ring, int reason, uint64_t n)
@@ -363,7 +370,7 @@ static void take_ring(struct lw_drain *drain, struct lw_ring *ring, int64_t late
 	if (head == ring->position)
 		return;
 	waiting = head - ring->position;
-	if (head < ring->position || waiting > ring->n_records) {
+	if (head < ring->position || waiting > ring->n_records || head > MAX_PUSHES) {
 		damage(ring);
 		return;
 	}
@@ -411,6 +418,7 @@ size_t lw_drain_take(struct lw_drain *drain, int64_t now_ns)
 	struct lw_take *take = &drain->take;
 
 	take->n = take->texts.n = take->text_bytes.n = 0;
+	memset(take->of_kind, 0, sizeof(take->of_kind));
 	if (!drain->rings.n)
 		return 0;
 	drain->first = (drain->first + 1) % drain->rings.n;

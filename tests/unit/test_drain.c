@@ -450,6 +450,17 @@ static void a_ring_that_breaks_while_it_is_read_is_left_alone(void **state)
 	balance_holds();
 }
 
+static void a_take_without_rings_gives_nothing(void **state)
+{
+	(void)state;
+	push_wait(1);
+	discover();
+	assert_int_equal(take(), 1);
+	lw_drain_forget(&drain, drain.rings.at[0]);
+	assert_int_equal(take(), 0);
+	assert_int_equal(number("SELECT count(*) FROM wait"), 1);
+}
+
 /* A new collector on the same directory and file, as after kill -9 of the first. */
 static void restart(void)
 {
@@ -546,6 +557,7 @@ int main(void)
 		T(headers_that_lie_are_refused),
 		T(files_that_are_no_rings_are_refused),
 		T(a_ring_that_breaks_while_it_is_read_is_left_alone),
+		T(a_take_without_rings_gives_nothing),
 		T(a_collector_killed_between_commit_and_release_stores_nothing_twice),
 		T(a_collector_killed_before_the_commit_loses_nothing),
 		T(records_taken_into_a_file_that_is_gone_are_counted),
