@@ -60,6 +60,15 @@ static int salvage(const struct options *options)
 
 	if (status < 0)
 		return lw_cli_fail(lw_cause(status, "salvage"));
+	if (!before.is_collected && !before.out[0] && !before.n_rings) {
+		/* its collector was killed when it had finished and was cleaning up */
+		if (!lw_rundir_remove(options->dir))
+			return lw_cli_fail(lw_fail(LW_ERR_IO,
+				"salvage: %s: holds no rings, and cannot be removed",
+				options->dir));
+		printf("%s: nothing was left to store: removed\n", options->dir);
+		return LW_EXIT_OK;
+	}
 	if (before.out[0])
 		events_in(before.out,
 			&n_before); /* may be gone or unreadable: then it held nothing */

@@ -111,7 +111,8 @@ def test_collector_killed(folder, ring_dir):
     # the last one is salvage: it waits for processes that still record
     done = lapwing("salvage", ring_dir)
     producer.wait()
-    assert "recovered" in done.stdout, done.stdout
+    # "nothing": the last kill hit a collector that was removing the directory already
+    assert "recovered" in done.stdout or "nothing was left" in done.stdout, done.stdout
     assert not os.path.exists(ring_dir)
     assert n_kills > 10, n_kills
     n = check_exactly_once(out, f"{folder}/truth", 2)
