@@ -191,17 +191,16 @@ uint64_t lw_hvd_on_final(
 	return result;
 }
 
-/* Any program may AND over its ranks. Python loads the extension so that its C interface is found. */
-static bool is_in_process(void)
+bool lw_horovod_is_present(void)
 {
-	static _Atomic int known; /* 1 yes, -1 no */
-	int answer = atomic_load_explicit(&known, memory_order_relaxed);
+	static _Atomic int asked; /* 1 yes, -1 no */
+	int answer = atomic_load_explicit(&asked, memory_order_relaxed);
 
-	if (!answer) {
-		answer = atomic_load(&lw_hvd_n_extensions) || dlsym(RTLD_DEFAULT, "horovod_rank")
-				 ? 1
-				 : -1;
-		atomic_store_explicit(&known, answer, memory_order_relaxed);
+	if (atomic_load_explicit(&lw_hvd_n_extensions, memory_order_relaxed))
+		return true;
+	if (!answer) { /* Python loads the extension so that its C interface is found by anybody */
+		answer = dlsym(RTLD_DEFAULT, "horovod_rank") ? 1 : -1;
+		atomic_store_explicit(&asked, answer, memory_order_relaxed);
 	}
 	return answer > 0;
 }
@@ -213,7 +212,7 @@ void lw_horovod_band(
 		.t0_ns = t0_ns, .t1_ns = t1_ns, .kind = LW_EV_CYCLE, .op = LW_CYCLE_AND};
 	uint64_t hash = (in_bits * UINT64_C(0x100000001b3) ^ out_bits) + n_words;
 
-	if (lw_horovod_is_hooked() || !lw_is_live() || !is_in_process())
+	if (lw_horovod_is_hooked() || !lw_is_live() || !lw_horovod_is_present())
 		return;
 	if (lw_hvd_tls.role != LW_HVD_ROLE_BACKGROUND) {
 		lw_hvd_tls.role = LW_HVD_ROLE_BACKGROUND;

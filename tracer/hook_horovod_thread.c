@@ -40,6 +40,12 @@ bool lw_hvd_is_open(int what)
 	       atomic_load_explicit(&lw_hvd_tls.thread->open[what].is_open, memory_order_relaxed);
 }
 
+bool lw_horovod_in_control(void)
+{
+	return lw_hvd_tls.role == LW_HVD_ROLE_BACKGROUND && lw_horovod_is_hooked() &&
+	       !lw_hvd_is_open(LW_HVD_OPEN_BATCH);
+}
+
 void lw_hvd_close(int what, const struct lw_event *event)
 {
 	if (lw_hvd_tls.thread)

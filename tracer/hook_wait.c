@@ -13,8 +13,9 @@
 
 #include "tracer/hook_horovod.h"
 
-/* Polls further apart than this are two waits: the thread did something else meanwhile. */
-static const int64_t same_wait_ns = 20000;
+/* Polls further apart than this are two waits: the thread did something else meanwhile. Python needs about
+ * half of it from one handle to the next. */
+static const int64_t same_wait_ns = 50000;
 /* A wait that lasts is told in pieces, so that a job that hangs and is killed has told its last wait. */
 static const int64_t longest_piece_ns = 100000000;
 

@@ -141,6 +141,15 @@ bool lw_patch_slot(void **slot, void *replacement);
 
 /* ---- Horovod, for the hooks of its transports ------------------------------------------------------ */
 
+/** lw_horovod_is_present() - is a Horovod loaded in this process? Any program may AND over its ranks. */
+bool lw_horovod_is_present(void);
+
+/**
+ * lw_horovod_in_control() - is this thread Horovod's background thread, and not executing a batch? Then
+ * what it sends is coordination, not payload. False where that cannot be told.
+ */
+bool lw_horovod_in_control(void);
+
 /**
  * lw_horovod_is_hooked() - are the controllers of a Horovod in this process watched through their
  * vtables? Then its rounds and names are recorded there, and the transports need not guess them.
