@@ -9,13 +9,13 @@
  * Versions differ in what they export; what is missing is reported and done without. A class that an
  * extension does not export (anonymous namespace) cannot be watched.
  */
-#include <elf.h>
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "tracer/hook_horovod.h"
+#include "tracer/object.h"
 
 #define COMMON "_ZN7horovod6common"
 #define CONST  "_ZNK7horovod6common"
@@ -116,103 +116,6 @@ static const struct {
 #undef CALL
 };
 
-/* ---- one loaded object's dynamic symbols --------------------------------------------------------- */
-
-struct object {
-	uintptr_t base;
-	uintptr_t relro_start, relro_end; /* read-only since its relocation */
-	const ElfW(Sym) * symbols;
-	const char *names;
-	const uint32_t *gnu_hash, *old_hash;
-};
-
-static void read_object(const struct dl_phdr_info *info, struct object *object)
-{
-	const ElfW(Dyn) *dynamic = NULL;
-
-	memset(object, 0, sizeof(*object));
-	object->base = info->dlpi_addr;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-
-		if (part->p_type == PT_DYNAMIC)
-			dynamic = (const ElfW(Dyn) *)(info->dlpi_addr + part->p_vaddr);
-		if (part->p_type == PT_GNU_RELRO) {
-			object->relro_start = info->dlpi_addr + part->p_vaddr;
-			object->relro_end = object->relro_start + part->p_memsz;
-		}
-	}
-	for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {
-		/* The loader has made these absolute, except in objects whose dynamic section is read-only. */
-		uintptr_t at = dynamic->d_un.d_ptr;
-		const void *address = (const void *)(at < object->base ? at + object->base : at);
-
-		if (dynamic->d_tag == DT_SYMTAB)
-			object->symbols = address;
-		else if (dynamic->d_tag == DT_STRTAB)
-			object->names = address;
-		else if (dynamic->d_tag == DT_GNU_HASH)
-			object->gnu_hash = address;
-		else if (dynamic->d_tag == DT_HASH)
-			object->old_hash = address;
-	}
-}
-
-/* Number of symbols: only the hash tables know it. */
-static uint32_t count_symbols(const struct object *object)
-{
-	const uint32_t *hash = object->gnu_hash, *buckets, *chain;
-	uint32_t n_buckets, first, last = 0;
-
-	if (object->old_hash)
-		return object->old_hash[1];
-	n_buckets = hash[0];
-	first = hash[1];
-	buckets = hash + 4 + (size_t)hash[2] * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
-	chain = buckets + n_buckets;
-	for (uint32_t i = 0; i < n_buckets; i++)
-		if (buckets[i] > last)
-			last = buckets[i];
-	if (last < first)
-		return first;
-	while (!(chain[last - first] & 1))
-		last++;
-	return last + 1;
-}
-
-/* Does the object define @name? By the hash table alone: libtorch has a hundred thousand symbols. */
-static bool defines(const struct object *object, const char *name)
-{
-	const uint32_t *table = object->gnu_hash, *buckets, *chain;
-	uint32_t hash = 5381, at;
-
-	if (!table) {
-		for (uint32_t i = 0, n = object->old_hash ? object->old_hash[1] : 0; i < n; i++)
-			if (object->symbols[i].st_shndx != SHN_UNDEF &&
-				strcmp(object->names + object->symbols[i].st_name, name) == 0)
-				return true;
-		return false;
-	}
-	for (const char *c = name; *c; c++)
-		hash = hash * 33 + (unsigned char)*c;
-	if (!table[0])
-		return false;
-	buckets = table + 4 + (size_t)table[2] * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
-	chain = buckets + table[0];
-	at = buckets[hash % table[0]];
-	if (at < table[1])
-		return false;
-	for (;; at++) {
-		uint32_t other = chain[at - table[1]];
-
-		if ((other | 1) == (hash | 1) &&
-			strcmp(object->names + object->symbols[at].st_name, name) == 0)
-			return object->symbols[at].st_shndx != SHN_UNDEF;
-		if (other & 1)
-			return false;
-	}
-}
-
 static bool begins(const char *name, const char *prefix)
 {
 	return strncmp(name, prefix, strlen(prefix)) == 0;
@@ -296,7 +199,7 @@ static uint16_t class_transport(const char *vtable_name)
 	return LW_TRANSPORT_NONE;
 }
 
-static bool put_in_slot(const struct object *object, void **place, void *trampoline)
+static bool put_in_slot(const struct lw_object *object, void **place, void *trampoline)
 {
 	uintptr_t at = (uintptr_t)place;
 
@@ -307,7 +210,7 @@ static bool put_in_slot(const struct object *object, void **place, void *trampol
 	return true;
 }
 
-static void patch_slot(struct lw_hvd_extension *extension, const struct object *object,
+static void patch_slot(struct lw_hvd_extension *extension, const struct lw_object *object,
 	void **place, const struct virtual_function *virtual, const char *vtable_name)
 {
 	struct lw_hvd_slot *slot = &slots[n_slots];
@@ -335,7 +238,7 @@ static void patch_slot(struct lw_hvd_extension *extension, const struct object *
 }
 
 /* Search every word of one vtable: a derived class has its base's function in its own table too. */
-static void patch_vtable(struct lw_hvd_extension *extension, const struct object *object,
+static void patch_vtable(struct lw_hvd_extension *extension, const struct lw_object *object,
 	const char *vtable_name, uintptr_t vtable, size_t n_bytes)
 {
 	for (size_t i = 2; i < n_bytes / sizeof(void *); i++) {
@@ -350,7 +253,7 @@ static void patch_vtable(struct lw_hvd_extension *extension, const struct object
 }
 
 /* A class whose size() and dtype() are exported can be asked for an object's type and size. */
-static void note_tensor_class(struct lw_hvd_extension *extension, const struct object *object,
+static void note_tensor_class(struct lw_hvd_extension *extension, const struct lw_object *object,
 	const char *vtable_name, uintptr_t vtable, uint32_t n_symbols)
 {
 	const char *scope = vtable_name + strlen("_ZTVN"); /* 7horovod5torch11TorchTensorE */
@@ -382,9 +285,9 @@ static void note_tensor_class(struct lw_hvd_extension *extension, const struct o
 }
 
 /* Return: false when the object is not relocated yet (another thread is loading it): look again later. */
-static bool patch_extension(struct lw_hvd_extension *extension, const struct object *object)
+static bool patch_extension(struct lw_hvd_extension *extension, const struct lw_object *object)
 {
-	uint32_t n_symbols = count_symbols(object), n_before = n_slots;
+	uint32_t n_symbols = lw_object_count_symbols(object), n_before = n_slots;
 
 	n_virtuals = 0;
 	for (uint32_t i = 0; i < n_symbols; i++) {
@@ -440,7 +343,7 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	uint32_t n = atomic_load(&lw_hvd_n_extensions);
 	struct lw_hvd_extension *extension = &lw_hvd_extensions[n];
-	struct object object;
+	struct lw_object object;
 
 	(void)size;
 	(void)data;
@@ -449,9 +352,9 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *data)
 		return 1; /* nothing came since the last look */
 	if (n == LW_HVD_MAX_EXTENSIONS)
 		return 1;
-	read_object(info, &object);
+	lw_object_read(info, &object);
 	if (!object.symbols || !object.names || (!object.gnu_hash && !object.old_hash) ||
-		!defines(&object, "_ZTVN7horovod6common9HorovodOpE"))
+		!lw_object_defines(&object, "_ZTVN7horovod6common9HorovodOpE"))
 		return 0;
 	memset(extension, 0, sizeof(*extension));
 	extension->path = info->dlpi_name;
