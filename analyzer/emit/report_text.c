@@ -4,6 +4,7 @@
  * to change; then where that comes from.
  */
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "analyzer/emit/report.h"
@@ -18,19 +19,22 @@ static const char *ns_text(struct lw_figure figure, char text[LW_UNIT_TEXT_BYTES
 	return isnan(figure.value) ? "?" : lw_ns_format(figure.value, text);
 }
 
-/* @text in lines of at most WIDTH, each but the first indented by @indent. */
+/* @text in lines of at most WIDTH, the first beginning in column @at, the others in @indent. */
 static void print_wrapped(FILE *out, int indent, int at, const char *text)
 {
+	bool is_first = true;
+
 	while (*text) {
 		int n = (int)strcspn(text, " ");
 
-		if (at > indent && at + 1 + n > WIDTH) {
+		if (!is_first && at + 1 + n > WIDTH) {
 			fprintf(out, "\n%*s", indent, "");
 			at = indent;
-		} else if (at > indent) {
+		} else if (!is_first) {
 			fputc(' ', out);
 			at++;
 		}
+		is_first = false;
 		fprintf(out, "%.*s", n, text);
 		at += n;
 		text += n;
@@ -48,27 +52,87 @@ static void print_paragraph(FILE *out, const char *text)
 
 /* ---- what people ask first ------------------------------------------------------------------------ */
 
+/* The field's own spelling, by enum lw_framework and enum lw_transport. */
+static const char *const framework_titles[] = {"", "Horovod", "torch DDP"};
+static const char *const transport_titles[] = {"", "MPI", "Gloo", "NCCL"};
+
+static size_t n_hosts(const struct lw_run *run)
+{
+	size_t n = 0;
+
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		bool is_new = true;
+
+		for (size_t other = 0; other < r && is_new; other++)
+			is_new = strcmp(run->ranks.at[other].host, run->ranks.at[r].host) != 0;
+		n += is_new;
+	}
+	return n;
+}
+
 static void print_job(FILE *out, const struct lw_analysis *analysis)
 {
 	const struct lw_run *run = analysis->run;
 	const struct lw_summary *summary = &analysis->summary;
 	const struct lw_rank *rank = run->ranks.n ? &run->ranks.at[0] : NULL;
 	char text[LW_UNIT_TEXT_BYTES];
-	const char *framework = rank ? lw_framework_name(rank->framework) : "";
-	const char *transport = rank ? lw_transport_name(rank->transport) : "";
 
-	fprintf(out, "%d rank%s", run->size, run->size == 1 ? "" : "s");
+	fprintf(out, "%d rank%s on %zu host%s", run->size, run->size == 1 ? "" : "s", n_hosts(run),
+		n_hosts(run) == 1 ? "" : "s");
 	if (run->n_missing_ranks)
-		fprintf(out, " (%u of them missing)", run->n_missing_ranks);
-	if (*framework || *transport)
-		fprintf(out, ", %s%s%s", framework, *framework && *transport ? " over " : "",
-			transport);
+		fprintf(out, " (%u missing)", run->n_missing_ranks);
+	if (rank && rank->framework)
+		fprintf(out, ", %s", framework_titles[rank->framework]);
+	if (rank && rank->transport)
+		fprintf(out, "%s%s", rank->framework ? " over " : ", ",
+			transport_titles[rank->transport]);
 	if (!isnan(summary->fusion_bytes.value))
 		fprintf(out, ", fusion threshold %s",
 			lw_bytes_format(summary->fusion_bytes.value, text));
 	if (!isnan(summary->cycle_ns.value))
 		fprintf(out, ", cycle %s", lw_ns_format(summary->cycle_ns.value, text));
 	fprintf(out, "\n\n");
+}
+
+/* Mean over ranks of one of their figures. */
+static double rank_mean(const struct lw_summary *summary, size_t offset)
+{
+	double sum = 0;
+
+	for (size_t r = 0; r < summary->ranks.n; r++)
+		sum += ((const struct lw_figure *)((const char *)&summary->ranks.at[r] + offset))
+			       ->value;
+	return sum / (double)summary->ranks.n;
+}
+
+static void print_exposed(FILE *out, const struct lw_summary *summary)
+{
+	static const struct {
+		const char *what;
+		size_t offset;
+	} causes[] = {
+		{"for slower ranks", offsetof(struct lw_rank_summary, exposed_negotiate_ns)},
+		{"for the cycle or behind other operations",
+			offsetof(struct lw_rank_summary, exposed_wait_ns)},
+		{"on the wire", offsetof(struct lw_rank_summary, exposed_allreduce_ns)},
+		{"in copies and set-up", offsetof(struct lw_rank_summary, exposed_misc_ns)},
+	};
+	char text[512], number[LW_UNIT_TEXT_BYTES];
+	int n;
+
+	if (isnan(summary->exposed_ns.value)) {
+		snprintf(text, sizeof(text), "Exposed communication: not known (%s).",
+			summary->exposed_ns.why);
+		print_paragraph(out, text);
+		return;
+	}
+	n = snprintf(text, sizeof(text), "Exposed communication: %s of it (%.0f %%):",
+		lw_ns_format(summary->exposed_ns.value, number), 100 * summary->exposed_frac.value);
+	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s %s %s", i ? "," : "",
+			lw_ns_format(rank_mean(summary, causes[i].offset), number), causes[i].what);
+	snprintf(text + n, sizeof(text) - (size_t)n, ".");
+	print_paragraph(out, text);
 }
 
 static void print_answer(FILE *out, const struct lw_analysis *analysis)
@@ -86,15 +150,9 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 	fprintf(out, "  A step takes %s (median of %zu; 95 %%: %s to %s).\n",
 		lw_ns_format(summary->step_ns.value, step), summary->n_steps,
 		lw_ns_format(summary->step_ns.low, low), lw_ns_format(summary->step_ns.high, high));
-	if (isnan(summary->exposed_ns.value))
-		fprintf(out, "  Exposed communication: not known (%s).\n", summary->exposed_ns.why);
-	else
-		fprintf(out,
-			"  Exposed communication: %s of it (%.0f %%), in which nothing was left to compute.\n",
-			lw_ns_format(summary->exposed_ns.value, step),
-			100 * summary->exposed_frac.value);
+	print_exposed(out, summary);
 	fputs("  To change: ", out);
-	print_wrapped(out, 13, 13, lw_advise_top_line(&analysis->advice, advice));
+	print_wrapped(out, 2, 13, lw_advise_top_line(&analysis->advice, advice));
 	fputc('\n', out);
 }
 

@@ -246,7 +246,7 @@ static void summarize_network(const struct lw_run *run, struct lw_summary *summa
 
 /* A rank counts as late when that costs the step this much of its length. */
 static const double worth_telling_frac = 0.02;
-static const double most_steps_frac = 0.6;
+static const double most_steps_frac = 0.75;
 
 static int summarize_stragglers(const struct lw_run *run, struct lw_summary *summary)
 {

@@ -25,7 +25,11 @@
 	X(misc)                                                                                    \
 	X(late)                                                                                    \
 	X(tick)                                                                                    \
-	X(entry)
+	X(entry)                                                                                   \
+	X(exposed_negotiate)                                                                       \
+	X(exposed_wait)                                                                            \
+	X(exposed_allreduce)                                                                       \
+	X(exposed_misc)
 
 struct lw_rank_summary { /* means over the counted steps of one rank */
 	int32_t rank;
