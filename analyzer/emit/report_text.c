@@ -213,8 +213,8 @@ static void print_steps(
 {
 	const struct lw_rank *rank;
 
-	fprintf(out, "Steps\n  %4s %5s %10s %10s %10s %8s  %s\n", "rank", "step", "length",
-		"compute", "exposed", "batches", "left out because");
+	fprintf(out, "Steps\n  %4s %5s %10s %10s %10s %8s\n", "rank", "step", "length", "compute",
+		"exposed", "batches");
 	lw_vec_foreach (rank, &analysis->run->ranks) {
 		if (options->rank != LW_NONE && options->rank != rank->rank)
 			continue;
@@ -223,7 +223,7 @@ static void print_steps(
 			char text[3][LW_UNIT_TEXT_BYTES];
 			const int64_t compute_ns = step->compute_ns, exposed_ns = step->exposed_ns;
 
-			fprintf(out, "  %4d %5zu %10s %10s %10s %8u  %s\n", rank->rank, s,
+			fprintf(out, "  %4d %5zu %10s %10s %10s %8u\n", rank->rank, s,
 				lw_ns_format((double)(step->end_ns - step->start_ns), text[0]),
 				compute_ns == LW_NS_UNKNOWN
 					? "?"
@@ -231,7 +231,9 @@ static void print_steps(
 				exposed_ns == LW_NS_UNKNOWN
 					? "?"
 					: lw_ns_format((double)exposed_ns, text[2]),
-				step->n_batches, step->excluded ? step->excluded : "");
+				step->n_batches);
+			if (step->excluded)
+				fprintf(out, "             left out, %s\n", step->excluded);
 		}
 	}
 	fputc('\n', out);
@@ -239,28 +241,24 @@ static void print_steps(
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 
-static void print_unknown(FILE *out, const char *name, struct lw_figure figure)
-{
-	char text[512];
-
-	snprintf(text, sizeof(text), "not known (%s)", figure.why ? figure.why : "no data");
-	fprintf(out, "  %-22s ", name);
-	print_wrapped(out, 25, 25, text);
-}
-
+/* "  name    value (low to high), note", or why the value is not known. */
 static void print_figure(FILE *out, const char *name, struct lw_figure figure,
 	const char *(*format)(double value, char text[LW_UNIT_TEXT_BYTES]), const char *note)
 {
 	char value[LW_UNIT_TEXT_BYTES], low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
+	char text[512];
 
-	if (isnan(figure.value)) {
-		print_unknown(out, name, figure);
-		return;
-	}
-	fprintf(out, "  %-22s %s", name, format(figure.value, value));
-	if (!isnan(figure.low) && figure.low < figure.high)
-		fprintf(out, " (%s to %s)", format(figure.low, low), format(figure.high, high));
-	fprintf(out, "%s%s\n", *note ? ", " : "", note);
+	if (isnan(figure.value))
+		snprintf(text, sizeof(text), "not known (%s)", figure.why ? figure.why : "no data");
+	else if (!isnan(figure.low) && figure.low < figure.high)
+		snprintf(text, sizeof(text), "%s (%s to %s)%s%s", format(figure.value, value),
+			format(figure.low, low), format(figure.high, high), *note ? ", " : "",
+			note);
+	else
+		snprintf(text, sizeof(text), "%s%s%s", format(figure.value, value),
+			*note ? ", " : "", note);
+	fprintf(out, "  %-18s ", name);
+	print_wrapped(out, 21, 21, text);
 }
 
 static const char *plain_format(double value, char text[LW_UNIT_TEXT_BYTES])

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""report, advise and predict on one real run: valid JSON, figures that add up, the same bytes twice, and one clear
+line with the documented exit code for a file that cannot be used."""
+import contextlib
+import json
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import tempfile
+
+import jsonschema
+
+BUILD = os.environ["LAPWING_BUILD_DIR"]
+SOURCE = os.environ["LAPWING_SOURCE_DIR"]
+LAPWING = os.path.join(BUILD, "bin", "lapwing")
+PYTHON = os.environ.get("LAPWING_PYTHON", os.path.join(SOURCE, ".venv/bin/python3"))
+STEPS = 30
+
+
+def lapwing(*arguments, code=0):
+    done = subprocess.run([LAPWING, *arguments], capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, (arguments, done.returncode, done.stdout[-500:], done.stderr[-500:])
+    return done
+
+
+def record(folder):
+    environment = {**os.environ, "PATH": os.path.dirname(PYTHON) + ":" + os.environ["PATH"], "OMP_NUM_THREADS": "1"}
+    path = os.path.join(folder, "run.lapwing")
+    subprocess.run([LAPWING, "record", "-o", path, "--", "horovodrun", "--gloo", "-np", "2", PYTHON,
+                    f"{SOURCE}/examples/train_horovod.py", "--steps", str(STEPS)], env=environment, check=True, timeout=120,
+                   stdout=subprocess.DEVNULL)
+    return path
+
+
+def validated(verb, *arguments):
+    answer = json.loads(lapwing(verb, *arguments, "--json").stdout)
+    schema = json.loads(lapwing(verb, "--json-schema").stdout)
+    for one in answer if isinstance(answer, list) else [answer]:
+        jsonschema.validate(one, schema if not isinstance(answer, list) or schema.get("type") != "array" else schema["items"])
+    return answer
+
+
+def test_report(path):
+    report = validated("report", path)
+    assert report["run"]["frameworks"] == ["horovod"] and report["run"]["transports"] == ["gloo"]
+    assert report["run"]["n_ranks"] == 2 and [r["rank"] for r in report["ranks"]] == [0, 1]
+    assert report["steps"]["n"] + report["steps"]["n_excluded"] == STEPS, report["steps"]
+    for rank in report["ranks"]:
+        parts = sum(rank[name]["value"] for name in ("compute_ns", "exposed_ns", "idle_ns"))
+        assert abs(parts - rank["step_ns"]["value"]) < 1, (parts, rank["step_ns"])
+        assert abs(rank["hidden_ns"]["value"] + rank["exposed_ns"]["value"] - rank["comm_ns"]["value"]) < 1
+        by_phase = sum(figure["value"] for figure in rank["exposed_by_phase"].values())
+        assert abs(by_phase - rank["exposed_ns"]["value"]) < 1, (by_phase, rank["exposed_ns"])
+    assert report["scaling"]["sf"]["value"] is None
+    assert any("scaling.sf" in d["text"] and "--baseline" in d["text"] for d in report["diag"])
+    step_ns = report["steps"]["step_ns"]["value"]
+    with_baseline = validated("report", "--baseline", f"{step_ns / 2e6:.3f}ms", path)
+    assert abs(with_baseline["scaling"]["sf"]["value"] - 0.5) < 1e-3
+    text = lapwing("report", "--steps", path).stdout
+    assert all(len(line) < 80 for line in text.splitlines()), max(text.splitlines(), key=len)
+    first = text.index("A step takes")
+    assert first < text.index("Exposed communication:") < text.index("To change:") < text.index("Where a step goes")
+    assert lapwing("report", "--json", path).stdout == lapwing("report", "--json", path).stdout
+    print(f"report: {step_ns / 1e6:.1f} ms a step, exposed {report['steps']['exposed_frac']['value']:.1%}; parts add up")
+
+
+def test_predict(path):
+    recorded = validated("predict", path)
+    measured = json.loads(lapwing("report", "--json", path).stdout)["steps"]["step_ns"]["value"]
+    error = recorded["step_ns"]["value"] / measured - 1
+    print(f"predict: recorded setting {recorded['step_ns']['value'] / 1e6:.1f} ms, measured {measured / 1e6:.1f} ms ({error:+.1%})")
+    assert abs(error) < 0.1, error
+    faster = validated("predict", "--compute-frac", "0.5", path)
+    assert faster["step_ns"]["value"] < recorded["step_ns"]["value"]
+    grid = validated("predict", "--grid", path)
+    assert isinstance(grid, list) and len(grid) >= 9
+    for model in ("hvd_cycle", "osf_fifo", "osf_paper", "csf"):
+        validated("predict", "--model", model, path)
+    lapwing("predict", "--model", "tea_leaves", path, code=2)
+    lapwing("predict", "--ranks", "0", path, code=2)
+
+
+def test_advise(path):
+    advice = validated("advise", path)
+    for one in advice["advice"]:
+        assert one["gain_frac"]["low"] > 0, one  # no advice below its own error
+        assert one["set"] and one["why"]
+    assert lapwing("advise", "--json", path).stdout == lapwing("advise", "--json", path).stdout
+    lapwing("advise", "--explain", "horovod.fusion_cycle", path)
+    lapwing("advise", "--explain", "no.such", path, code=2)
+    print(f"advise: {len(advice['advice'])} advice, {len(advice['findings'])} findings")
+
+
+def one_line(done, *words):
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("lapwing: "), done.stderr
+    assert all(word in lines[0] for word in words), (words, lines[0])
+    assert not done.stdout, done.stdout
+    return lines[0]
+
+
+def test_bad_input(path, folder):
+    other = os.path.join(folder, "other")
+    cases = [("missing", None, ("No such file",))]
+    with open(other, "w") as file:
+        file.write("not a run\n" * 100)
+    cases.append(("foreign", other, ("not a lapwing run",)))
+    cut = os.path.join(folder, "cut.lapwing")
+    shutil.copy(path, cut)
+    os.truncate(cut, os.path.getsize(path) // 2)
+    cases.append(("truncated", cut, ("damaged",)))
+    newer = os.path.join(folder, "newer.lapwing")
+    shutil.copy(path, newer)
+    with contextlib.closing(sqlite3.connect(newer)) as db:
+        db.execute("PRAGMA user_version = 999")
+    cases.append(("newer", newer, ("newer lapwing",)))
+    for verb in ("report", "advise", "predict", "info"):
+        for name, file, words in cases:
+            line = one_line(lapwing(verb, file or os.path.join(folder, "nothing.lapwing"), code=1), *words)
+            if verb == "report":
+                print(f"{name}: {line}")
+        lapwing(verb, code=2)
+    # read-only file in a read-only folder: everything can be read, nothing is written
+    locked = os.path.join(folder, "locked")
+    os.mkdir(locked)
+    shutil.copy(path, locked)
+    copy = os.path.join(locked, "run.lapwing")
+    os.chmod(copy, stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
+    os.chmod(locked, stat.S_IRUSR | stat.S_IXUSR | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
+    os.chmod(folder, 0o755)
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+    program = shutil.copy(LAPWING, os.path.join(folder, "lapwing"))  # where another user may run it
+    before = open(copy, "rb").read()
+    done = subprocess.run([*nobody, program, "report", copy], capture_output=True, text=True)
+    assert done.returncode == 0 and "A step takes" in done.stdout, (done.returncode, done.stderr)
+    assert open(copy, "rb").read() == before and os.listdir(locked) == ["run.lapwing"]
+    os.chmod(locked, 0o700)
+
+
+def main():
+    folder = tempfile.mkdtemp(prefix="lapwing-answers-")
+    try:
+        path = record(folder)
+        test_report(path)
+        test_predict(path)
+        test_advise(path)
+        test_bad_input(path, folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
