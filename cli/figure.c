@@ -18,6 +18,9 @@ void lw_cli_put_diags(struct lw_json *json, const struct lw_run *run)
 
 int lw_cli_run_exit(const struct lw_run *run)
 {
-	return run->n_lost || run->n_missing_ranks || !run->is_closed ? LW_EXIT_INCOMPLETE
-								      : LW_EXIT_OK;
+	bool is_incomplete = run->n_lost || run->n_missing_ranks || !run->is_closed;
+
+	for (size_t r = 0; r < run->ranks.n; r++)
+		is_incomplete |= run->ranks.at[r].died;
+	return is_incomplete ? LW_EXIT_INCOMPLETE : LW_EXIT_OK;
 }

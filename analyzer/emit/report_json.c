@@ -171,8 +171,11 @@ static void put_diags(struct lw_json *json, const struct lw_analysis *analysis)
 	put_why(json, "settings.cycle_ns", summary->cycle_ns);
 	put_why(json, "steps.step_ns", summary->step_ns);
 	put_why(json, "ranks.exposed_ns", summary->exposed_ns);
+	if (summary->ranks.n)
+		put_why(json, "ranks.phases.negotiate_ns", summary->ranks.at[0].negotiate_ns);
 	put_why(json, "collectives.algbw_bytes_per_s", summary->algbw_bytes_per_s);
 	put_why(json, "network.sent_bytes_per_step", summary->sent_bytes_per_step);
+	put_why(json, "network.ratio", summary->sent_ratio);
 	put_why(json, "scaling.sf", summary->sf);
 	put_why(json, "scaling.csf", summary->csf);
 	put_why(json, "scaling.osf", summary->osf);

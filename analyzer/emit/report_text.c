@@ -117,7 +117,7 @@ static void print_exposed(FILE *out, const struct lw_summary *summary)
 		{"on the wire", offsetof(struct lw_rank_summary, exposed_allreduce_ns)},
 		{"in copies and set-up", offsetof(struct lw_rank_summary, exposed_misc_ns)},
 	};
-	char text[512], number[LW_UNIT_TEXT_BYTES];
+	char text[512], number[LW_UNIT_TEXT_BYTES], mean[LW_UNIT_TEXT_BYTES];
 	int n;
 
 	if (isnan(summary->exposed_ns.value)) {
@@ -126,8 +126,11 @@ static void print_exposed(FILE *out, const struct lw_summary *summary)
 		print_paragraph(out, text);
 		return;
 	}
-	n = snprintf(text, sizeof(text), "Exposed communication: %s of it (%.0f %%):",
-		lw_ns_format(summary->exposed_ns.value, number), 100 * summary->exposed_frac.value);
+	n = snprintf(text, sizeof(text), "Exposed communication: %s%s of the mean %s (%.0f %%):",
+		summary->exposed_ns.how == LW_ASSUMED ? "at most " : "",
+		lw_ns_format(summary->exposed_ns.value, number),
+		lw_ns_format(rank_mean(summary, offsetof(struct lw_rank_summary, step_ns)), mean),
+		100 * summary->exposed_frac.value);
 	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s %s %s", i ? "," : "",
 			lw_ns_format(rank_mean(summary, causes[i].offset), number), causes[i].what);

@@ -41,6 +41,31 @@ static struct lw_figure mean_of(const double *values, size_t n, const char *why)
 	return figure;
 }
 
+/* Mean of @parts as a fraction of the mean of @wholes; interval of a ratio of means (delta method). */
+static struct lw_figure ratio_of(
+	const double *parts, const double *wholes, size_t n, const char *why)
+{
+	struct lw_figure figure = unknown(why);
+	double part = 0, whole = 0, square = 0, error;
+
+	for (size_t i = 0; i < n; i++) {
+		part += parts[i];
+		whole += wholes[i];
+	}
+	if (isnan(part) || !(whole > 0))
+		return figure;
+	figure = exact(part / whole, LW_MEASURED);
+	if (n < 2)
+		return figure;
+	for (size_t i = 0; i < n; i++)
+		square += (parts[i] - figure.value * wholes[i]) *
+			  (parts[i] - figure.value * wholes[i]);
+	error = 1.96 * sqrt(square * (double)n / (double)(n - 1)) / whole;
+	figure.low = figure.value > error ? figure.value - error : 0;
+	figure.high = figure.value + error;
+	return figure;
+}
+
 static double known(int64_t ns)
 {
 	return ns == LW_NS_UNKNOWN ? (double)NAN : (double)ns;
@@ -63,8 +88,11 @@ static bool is_counted(const struct lw_run *run, size_t s)
 
 static const struct {
 	size_t step_offset, summary_offset;
+	const char *why; /* it is not known */
 } rank_figures[] = {
-#define X(name) {offsetof(struct lw_step, name##_ns), offsetof(struct lw_rank_summary, name##_ns)},
+#define X(name)                                                                                    \
+	{offsetof(struct lw_step, name##_ns), offsetof(struct lw_rank_summary, name##_ns),         \
+		"this run does not tell when the rank was computing, or when gradients were queued"},
 	LW_RANK_FIGURES(X)
 #undef X
 };
@@ -92,16 +120,50 @@ static void summarize_rank(const struct lw_run *run, const struct lw_rank *rank,
 				values[n++] = known(
 					*(const int64_t *)(step + rank_figures[i].step_offset));
 		}
-		*(struct lw_figure *)figure =
-			mean_of(values, n, "this run does not tell when the rank was computing");
+		*(struct lw_figure *)figure = mean_of(values, n, rank_figures[i].why);
 	}
+}
+
+/* No waits were recorded: exposed time is an upper bound (reconstruct/overlap.c). */
+static bool is_assumed(const struct lw_run *run)
+{
+	for (size_t r = 0; r < run->ranks.n; r++)
+		for (size_t s = 0; s < run->ranks.at[r].steps.n; s++)
+			if (is_counted(run, s) && run->ranks.at[r].steps.at[s].is_blocked_assumed)
+				return true;
+	return false;
+}
+
+static void assume_upper(struct lw_figure *figure)
+{
+	figure->how = LW_ASSUMED;
+	if (!isnan(figure->value))
+		figure->low = 0;
+}
+
+static void assume_lower(struct lw_figure *figure, double high)
+{
+	figure->how = LW_ASSUMED;
+	if (!isnan(figure->value))
+		figure->high = high;
+}
+
+static void assume_rank(struct lw_rank_summary *rank)
+{
+	struct lw_figure *upper[] = {&rank->exposed_ns, &rank->exposed_negotiate_ns,
+		&rank->exposed_wait_ns, &rank->exposed_allreduce_ns, &rank->exposed_misc_ns};
+
+	assume_lower(&rank->compute_ns, rank->compute_ns.value + rank->exposed_ns.value);
+	assume_lower(&rank->hidden_ns, rank->comm_ns.value);
+	assume_lower(&rank->idle_ns, rank->idle_ns.value);
+	for (size_t i = 0; i < sizeof(upper) / sizeof(upper[0]); i++)
+		assume_upper(upper[i]);
 }
 
 static int summarize_steps(struct lw_run *run, struct lw_summary *summary)
 {
 	size_t n_all = n_steps_of(run), n = 0;
-	double *lengths = calloc(3 * n_all + 1, sizeof(*lengths)), *exposed = lengths + n_all;
-	double *shares = exposed + n_all;
+	double *lengths = calloc(2 * n_all + 1, sizeof(*lengths)), *exposed = lengths + n_all;
 
 	if (!lengths)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
@@ -123,9 +185,11 @@ static int summarize_steps(struct lw_run *run, struct lw_summary *summary)
 	summary->n_steps = n;
 	summary->exposed_ns =
 		mean_of(exposed, n, "this run does not tell when the ranks were computing");
-	for (size_t i = 0; i < n; i++)
-		shares[i] = lengths[i] > 0 ? exposed[i] / lengths[i] : 0;
-	summary->exposed_frac = mean_of(shares, n, summary->exposed_ns.why);
+	summary->exposed_frac = ratio_of(exposed, lengths, n, summary->exposed_ns.why);
+	if (is_assumed(run)) {
+		assume_upper(&summary->exposed_ns);
+		assume_upper(&summary->exposed_frac);
+	}
 	summary->step_ns = unknown("no step was found that counts");
 	if (n) {
 		summary->step_ns = exact(0, LW_MEASURED);
@@ -136,6 +200,8 @@ static int summarize_steps(struct lw_run *run, struct lw_summary *summary)
 		struct lw_rank_summary rank;
 
 		summarize_rank(run, &run->ranks.at[r], lengths, &rank);
+		if (is_assumed(run))
+			assume_rank(&rank);
 		if (lw_vec_push(&summary->ranks, rank) < 0) {
 			free(lengths);
 			return LW_ERR_NOMEM;
@@ -190,6 +256,9 @@ static void summarize_collectives(const struct lw_run *run, struct lw_summary *s
 
 /* ---- network --------------------------------------------------------------------------------------- */
 
+/* TCP that carried less than this of the expected bytes is not where the gradients went. */
+static const double mostly_elsewhere_frac = 0.1;
+
 /* Bytes this rank had sent by @at_ns: between two samples of its sockets, in proportion. */
 static double sent_at(const struct lw_rank *rank, int64_t at_ns)
 {
@@ -237,7 +306,10 @@ static void summarize_network(const struct lw_run *run, struct lw_summary *summa
 	}
 	sent /= (double)run->ranks.n * (double)(last - first + 1);
 	summary->sent_bytes_per_step = exact(sent, LW_MEASURED);
-	if (summary->expected_bytes_per_step.value > 0)
+	if (sent < mostly_elsewhere_frac * summary->expected_bytes_per_step.value)
+		summary->sent_ratio = unknown(
+			"next to nothing went over TCP: shared memory or RDMA carried the gradients");
+	else if (summary->expected_bytes_per_step.value > 0)
 		summary->sent_ratio =
 			exact(sent / summary->expected_bytes_per_step.value, LW_MEASURED);
 }

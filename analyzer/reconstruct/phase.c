@@ -138,6 +138,7 @@ static int add_batch(
 {
 	const struct lw_group *group = &phases->run->groups.at[batch->group];
 	const struct lw_phase_span *spans = phases->spans + phases->first_span[batch->group];
+	int64_t wire_start_ns = batch->start_ns, wire_end_ns = batch->end_ns;
 	int64_t own_ns = batch->start_ns;
 	int status = LW_OK;
 
@@ -153,16 +154,16 @@ static int add_batch(
 		own_ns = batch->agreed_ns;
 	status |= lw_intervals_add(&phases->comm, own_ns, batch->end_ns);
 	status |= lw_intervals_add(&phases->running, batch->start_ns, batch->end_ns);
-	if (batch->wire_start_ns == LW_NS_UNKNOWN)
-		return status |
-		       lw_intervals_add(&phases->allreduce, batch->start_ns, batch->end_ns);
-	status |= lw_intervals_add(&phases->misc, batch->start_ns, batch->wire_start_ns);
-	status |= lw_intervals_add(&phases->allreduce, batch->wire_start_ns, batch->wire_end_ns);
-	status |= lw_intervals_add(&phases->misc, batch->wire_end_ns, batch->end_ns);
+	if (batch->wire_start_ns != LW_NS_UNKNOWN) {
+		status |= lw_intervals_add(&phases->misc, batch->start_ns, batch->wire_start_ns);
+		status |= lw_intervals_add(&phases->misc, batch->wire_end_ns, batch->end_ns);
+		wire_start_ns = batch->wire_start_ns;
+		wire_end_ns = batch->wire_end_ns;
+	}
+	status |= lw_intervals_add(&phases->allreduce, wire_start_ns, wire_end_ns);
 	if (group->n_ranks == group->n_wanted && group->n_wanted > 1)
-		status |= lw_intervals_add(&phases->entry, batch->wire_start_ns,
-			group->last_start_ns < batch->wire_end_ns ? group->last_start_ns
-								  : batch->wire_end_ns);
+		status |= lw_intervals_add(&phases->entry, wire_start_ns,
+			group->last_start_ns < wire_end_ns ? group->last_start_ns : wire_end_ns);
 	return status;
 }
 
