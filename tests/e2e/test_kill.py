@@ -66,7 +66,7 @@ def check_exactly_once(path, truth_path=None, n_threads=None):
 
 
 def start_producer(folder, ring_dir, *arguments):
-    return subprocess.Popen([PRODUCER, "-r", "65536", "-T", f"{folder}/truth", *arguments], stdout=subprocess.DEVNULL,
+    return subprocess.Popen([PRODUCER, "-r", "131072", "-T", f"{folder}/truth", *arguments], stdout=subprocess.DEVNULL,
                             env={**ENVIRONMENT, "LAPWING_DIR": ring_dir})
 
 
@@ -104,6 +104,8 @@ def test_collector_killed(folder, ring_dir):
     n_kills = 0
     while producer.poll() is None and n_kills < 60:
         collector = start_collector(ring_dir, out)
+        if not n_kills:  # before that, salvage could not know the name of the run file
+            wait_for("the run file", lambda: os.path.exists(f"{ring_dir}/out"))
         time.sleep(random.uniform(0.0, 0.04) if random.random() < 0.8 else random.uniform(0.1, 0.2))
         collector.send_signal(signal.SIGKILL)
         collector.wait()
@@ -165,7 +167,7 @@ def test_killed_under_record(folder, ring_dir):
     """`record` gives the job a new collector; the job notices nothing."""
     os.rmdir(ring_dir)
     out = f"{folder}/run.lapwing"
-    record = subprocess.Popen([LAPWING, "record", "-o", out, "--", PRODUCER, "-r", "65536", "-t", "2", "-n", "40000", "-u", "500",
+    record = subprocess.Popen([LAPWING, "record", "-o", out, "--", PRODUCER, "-r", "131072", "-t", "2", "-n", "40000", "-u", "500",
                                "-T", f"{folder}/truth", "-x", "5"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               env=ENVIRONMENT)
     children = f"/proc/{record.pid}/task/{record.pid}/children"
