@@ -58,20 +58,26 @@ static bool ends_with(const char *name, const char *end)
 	return n > n_end && !strcmp(name + n - n_end, end);
 }
 
-/* A draft whose process lives will get its name in a moment: not ours to delete. */
-static bool is_live_draft(const char *name)
+/* "<pid>.<...>.tmp": a ring on its way to its name. Return: its pid, 0 = something else. */
+static long draft_of(const char *name)
 {
 	char *end;
 	long pid = strtol(name, &end, 10);
+
+	return *end == '.' && ends_with(name, ".tmp") && pid > 0 ? pid : 0;
+}
+
+static bool is_process(long pid)
+{
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%ld", pid);
-	return *end == '.' && ends_with(name, ".tmp") && access(path, F_OK) == 0;
+	return access(path, F_OK) == 0;
 }
 
 bool lw_rundir_remove(const char *path)
 {
-	static const char *const last[] = {
+	static const char *const last[] = {LW_RUNDIR_OUT ".tmp", LW_RUNDIR_STOP ".tmp",
 		LW_RUNDIR_OUT, LW_RUNDIR_STOP, LW_RUNDIR_LOG, LW_RUNDIR_LOCK};
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *listing = fd < 0 ? NULL : fdopendir(fd);
@@ -85,9 +91,9 @@ bool lw_rundir_remove(const char *path)
 	}
 	while ((entry = readdir(listing))) {
 		has_rings |= ends_with(entry->d_name, LW_RUNDIR_RING_EXT);
-		if (!ends_with(entry->d_name, ".tmp"))
+		if (!draft_of(entry->d_name))
 			continue;
-		if (is_live_draft(entry->d_name))
+		if (is_process(draft_of(entry->d_name)))
 			has_rings = true;
 		else
 			unlinkat(dirfd(listing), entry->d_name, 0);

@@ -187,11 +187,40 @@ static int open_db(struct lw_store *store, const char *path, int flags)
 	return LW_OK;
 }
 
+static void remove_sides(const char *path)
+{
+	static const char *const ends[] = {"-shm", "-wal", "-journal"};
+	char side[4200];
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		snprintf(side, sizeof(side), "%s%s", path, ends[i]);
+		unlink(side);
+	}
+}
+
+/* Can a file be made or written there? Asked of the system: SQLite would try read-only as well, and then
+ * report what is wrong with that. Return: LW_OK or LW_ERR_IO. */
+static int check_writable(const char *path)
+{
+	int fd;
+
+	if (path[0] == ':') /* SQLite's ":memory:" */
+		return LW_OK;
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return lw_fail(LW_ERR_IO, "%s: %s%s", path, strerror(errno),
+			errno == ENOENT ? " (its folder does not exist)" : "");
+	close(fd);
+	return LW_OK;
+}
+
 static int create(struct lw_store *store, const char *path)
 {
 	struct stat st;
 	int status;
 
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return lw_fail(LW_ERR_IO, "%s: is a folder, not a run file", path);
 	if (stat(path, &st) == 0 && st.st_size > 0) {
 		struct lw_store old = {.path = store->path};
 		int64_t version = 0;
@@ -206,25 +235,28 @@ static int create(struct lw_store *store, const char *path)
 				"%s: exists and is not a lapwing run: not replaced", path);
 		if (unlink(path) < 0)
 			return lw_fail(LW_ERR_IO, "%s: %s", path, strerror(errno));
-		for (int i = 0; i < 2; i++) {
-			char side[4096];
-
-			snprintf(side, sizeof(side), "%s%s", path, i ? "-shm" : "-wal");
-			unlink(side);
-		}
+		remove_sides(path);
 	}
-	status = open_db(store, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
-	if (status < 0)
-		return status;
-	status = lw_store_exec(store, "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; "
-				      "PRAGMA synchronous = NORMAL;");
+	status = check_writable(path);
+	if (status == LW_OK)
+		status = open_db(store, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+	if (status == LW_OK) {
+		char sql[160];
+
+		/* The identity first: a file whose maker is killed here may be replaced by the next. */
+		snprintf(sql, sizeof(sql),
+			"PRAGMA page_size = 8192; PRAGMA application_id = %d;"
+			"PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;",
+			LW_STORE_APPLICATION_ID);
+		status = lw_store_exec(store, sql);
+	}
 	if (status == LW_OK)
 		status = migrate(store, 0);
-	if (status == LW_OK) {
-		char sql[64];
-
-		snprintf(sql, sizeof(sql), "PRAGMA application_id = %d", LW_STORE_APPLICATION_ID);
-		status = lw_store_exec(store, sql);
+	if (status < 0 && store->db && path[0] != ':') { /* half a file helps nobody */
+		sqlite3_close(store->db);
+		store->db = NULL;
+		unlink(path);
+		remove_sides(path);
 	}
 	return status;
 }
@@ -232,12 +264,13 @@ static int create(struct lw_store *store, const char *path)
 static int open_existing(struct lw_store *store, const char *path, enum lw_store_mode mode)
 {
 	int64_t version = 0;
+	struct stat st;
 	int status;
 
-	if (access(path, F_OK) < 0)
+	if (stat(path, &st) < 0 || access(path, R_OK) < 0)
 		return lw_fail(LW_ERR_IO, "%s: %s", path, strerror(errno));
-	if (access(path, R_OK) < 0)
-		return lw_fail(LW_ERR_IO, "%s: %s", path, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return lw_fail(LW_ERR_IO, "%s: is a folder, not a run file", path);
 	store->is_read_only = mode == LW_STORE_READ || access(path, W_OK) < 0;
 	status = open_db(
 		store, path, store->is_read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
