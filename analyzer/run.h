@@ -133,6 +133,7 @@ struct lw_step {
 	int64_t entry_ns; /* of allreduce_ns: in the collective before the last rank had entered it */
 	/* overlap: exposed_ns by what went on, the first that applies; they add up to exposed_ns */
 	int64_t exposed_allreduce_ns, exposed_misc_ns, exposed_wait_ns, exposed_negotiate_ns;
+	int64_t exposed_entry_ns; /* of exposed_allreduce_ns: the last rank had not entered yet */
 	bool is_blocked_assumed; /* no waits recorded: from the last ready on nothing was left to do */
 };
 

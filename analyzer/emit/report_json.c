@@ -77,6 +77,8 @@ static void put_rank(struct lw_json *json, const struct lw_rank_summary *rank)
 	lw_json_figure(json, "hidden_ns", rank->hidden_ns);
 	lw_json_figure(json, "exposed_ns", rank->exposed_ns);
 	lw_json_figure(json, "idle_ns", rank->idle_ns);
+	/* part of the allreduce_ns below: this rank was in, another was not yet */
+	lw_json_figure(json, "exposed_entry_ns", rank->exposed_entry_ns);
 	lw_json_object(json, "exposed_by_phase"); /* adds up to exposed_ns */
 	lw_json_figure(json, "negotiate_ns", rank->exposed_negotiate_ns);
 	lw_json_figure(json, "wait_ns", rank->exposed_wait_ns);

@@ -11,6 +11,7 @@
 #include "base/units.h"
 
 enum { WIDTH = 79 };
+static const double negligible_frac = 0.005; /* of the exposed time: not worth a word */
 
 /* ---- pieces ------------------------------------------------------------------------------------- */
 
@@ -105,19 +106,23 @@ static double rank_mean(const struct lw_summary *summary, size_t offset)
 	return sum / (double)summary->ranks.n;
 }
 
+#define RANK_MEAN(summary, name) rank_mean(summary, offsetof(struct lw_rank_summary, name))
+
 static void print_exposed(FILE *out, const struct lw_summary *summary)
 {
-	static const struct {
+	double entry_ns = RANK_MEAN(summary, exposed_entry_ns);
+	const struct {
 		const char *what;
-		size_t offset;
+		double ns;
 	} causes[] = {
-		{"for slower ranks", offsetof(struct lw_rank_summary, exposed_negotiate_ns)},
-		{"for the cycle or behind other operations",
-			offsetof(struct lw_rank_summary, exposed_wait_ns)},
-		{"on the wire", offsetof(struct lw_rank_summary, exposed_allreduce_ns)},
-		{"in copies and set-up", offsetof(struct lw_rank_summary, exposed_misc_ns)},
+		{"for slower ranks and to agree",
+			RANK_MEAN(summary, exposed_negotiate_ns) + entry_ns},
+		{"for the cycle or behind other operations", RANK_MEAN(summary, exposed_wait_ns)},
+		{"on the wire", RANK_MEAN(summary, exposed_allreduce_ns) - entry_ns},
+		{"in copies and set-up", RANK_MEAN(summary, exposed_misc_ns)},
 	};
 	char text[512], number[LW_UNIT_TEXT_BYTES], mean[LW_UNIT_TEXT_BYTES];
+	const char *separator = ":";
 	int n;
 
 	if (isnan(summary->exposed_ns.value)) {
@@ -126,14 +131,17 @@ static void print_exposed(FILE *out, const struct lw_summary *summary)
 		print_paragraph(out, text);
 		return;
 	}
-	n = snprintf(text, sizeof(text), "Exposed communication: %s%s of the mean %s (%.0f %%):",
+	n = snprintf(text, sizeof(text), "Exposed communication: %s%s of the mean %s (%.0f %%)",
 		summary->exposed_ns.how == LW_ASSUMED ? "at most " : "",
 		lw_ns_format(summary->exposed_ns.value, number),
-		lw_ns_format(rank_mean(summary, offsetof(struct lw_rank_summary, step_ns)), mean),
-		100 * summary->exposed_frac.value);
-	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
-		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s %s %s", i ? "," : "",
-			lw_ns_format(rank_mean(summary, causes[i].offset), number), causes[i].what);
+		lw_ns_format(RANK_MEAN(summary, step_ns), mean), 100 * summary->exposed_frac.value);
+	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+		if (causes[i].ns < negligible_frac * summary->exposed_ns.value)
+			continue;
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s %s %s", separator,
+			lw_ns_format(causes[i].ns, number), causes[i].what);
+		separator = ",";
+	}
 	snprintf(text + n, sizeof(text) - (size_t)n, ".");
 	print_paragraph(out, text);
 }

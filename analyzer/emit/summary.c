@@ -151,7 +151,8 @@ static void assume_lower(struct lw_figure *figure, double high)
 static void assume_rank(struct lw_rank_summary *rank)
 {
 	struct lw_figure *upper[] = {&rank->exposed_ns, &rank->exposed_negotiate_ns,
-		&rank->exposed_wait_ns, &rank->exposed_allreduce_ns, &rank->exposed_misc_ns};
+		&rank->exposed_wait_ns, &rank->exposed_allreduce_ns, &rank->exposed_misc_ns,
+		&rank->exposed_entry_ns};
 
 	assume_lower(&rank->compute_ns, rank->compute_ns.value + rank->exposed_ns.value);
 	assume_lower(&rank->hidden_ns, rank->comm_ns.value);

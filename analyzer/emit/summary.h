@@ -29,7 +29,8 @@
 	X(exposed_negotiate)                                                                       \
 	X(exposed_wait)                                                                            \
 	X(exposed_allreduce)                                                                       \
-	X(exposed_misc)
+	X(exposed_misc)                                                                            \
+	X(exposed_entry)
 
 struct lw_rank_summary { /* means over the counted steps of one rank */
 	int32_t rank;

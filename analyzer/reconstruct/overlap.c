@@ -119,7 +119,7 @@ static int do_step(struct overlap *overlap, size_t r, size_t s)
 		step->compute_ns = step->hidden_ns = step->exposed_ns = step->idle_ns =
 			LW_NS_UNKNOWN;
 		step->exposed_allreduce_ns = step->exposed_misc_ns = step->exposed_wait_ns =
-			step->exposed_negotiate_ns = LW_NS_UNKNOWN;
+			step->exposed_negotiate_ns = step->exposed_entry_ns = LW_NS_UNKNOWN;
 		return LW_OK;
 	}
 	overlap->n_assumed += step->is_blocked_assumed;
@@ -129,6 +129,8 @@ static int do_step(struct overlap *overlap, size_t r, size_t s)
 	step->hidden_ns = step->comm_ns - step->exposed_ns;
 	step->compute_ns = step->end_ns - step->start_ns - blocked_ns;
 	step->idle_ns = blocked_ns - step->exposed_ns;
+	status |= lw_intervals_intersect(&overlap->exposed, &phases->entry, &overlap->part);
+	step->exposed_entry_ns = lw_intervals_length_ns(&overlap->part);
 	status |= take(overlap, &phases->allreduce, &step->exposed_allreduce_ns);
 	status |= take(overlap, &phases->misc, &step->exposed_misc_ns);
 	status |= take(overlap, &phases->wait, &step->exposed_wait_ns);

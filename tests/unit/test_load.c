@@ -49,6 +49,29 @@ static void ready_with_a_name_joins_without_an_object(void **state)
 	lw_run_free(run);
 }
 
+/* Objects are reused: one whose batch was lost must not lend its old time to a later step. */
+static void a_ready_left_over_from_a_lost_batch_is_not_used(void **state)
+{
+	struct make_run spec = make_run_job(1, 4);
+	struct lw_run *run;
+	const struct lw_rank *rank;
+
+	(void)state;
+	spec.extra_sql =
+		"DELETE FROM batch_tensor WHERE object = 1000 AND batch = 3;"
+		"UPDATE batch_tensor SET object = 2000 WHERE object = 1000 AND batch = 5;"
+		"UPDATE ready SET object = 2000 WHERE object = 1000 AND at_ns ="
+		" (SELECT at_ns FROM ready WHERE object = 1000 ORDER BY at_ns LIMIT 1 OFFSET 2);"
+		"DELETE FROM ready WHERE at_ns = (SELECT max(at_ns) FROM ready WHERE object = 1000)";
+	run = run_fixture_load(&spec);
+	rank = &run->ranks.at[0];
+	assert_true(rank->members.at[rank->batches.at[4].first_member].ready_ns > 0);
+	assert_int_equal(
+		rank->members.at[rank->batches.at[6].first_member].ready_ns, LW_NS_UNKNOWN);
+	assert_int_equal(run_fixture_diag(run, "no ready time"), 1);
+	lw_run_free(run);
+}
+
 static void the_wire_is_the_collective_inside_the_batch(void **state)
 {
 	struct make_run spec = make_run_job(2, 2);
@@ -245,6 +268,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ready_joins_its_batch_by_object),
 		cmocka_unit_test(ready_with_a_name_joins_without_an_object),
+		cmocka_unit_test(a_ready_left_over_from_a_lost_batch_is_not_used),
 		cmocka_unit_test(the_wire_is_the_collective_inside_the_batch),
 		cmocka_unit_test(control_collectives_are_no_wire_time),
 		cmocka_unit_test(agreed_is_the_end_of_the_round_before),
