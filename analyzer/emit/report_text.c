@@ -76,23 +76,27 @@ static void print_job(FILE *out, const struct lw_analysis *analysis)
 	const struct lw_run *run = analysis->run;
 	const struct lw_summary *summary = &analysis->summary;
 	const struct lw_rank *rank = run->ranks.n ? &run->ranks.at[0] : NULL;
-	char text[LW_UNIT_TEXT_BYTES];
+	char line[256], number[LW_UNIT_TEXT_BYTES];
+	size_t n = 0, size = sizeof(line);
 
-	fprintf(out, "%d rank%s on %zu host%s", run->size, run->size == 1 ? "" : "s", n_hosts(run),
-		n_hosts(run) == 1 ? "" : "s");
+	n += (size_t)snprintf(line + n, size - n, "%d rank%s on %zu host%s", run->size,
+		run->size == 1 ? "" : "s", n_hosts(run), n_hosts(run) == 1 ? "" : "s");
 	if (run->n_missing_ranks)
-		fprintf(out, " (%u missing)", run->n_missing_ranks);
+		n += (size_t)snprintf(line + n, size - n, " (%u missing)", run->n_missing_ranks);
 	if (rank && rank->framework)
-		fprintf(out, ", %s", framework_titles[rank->framework]);
+		n += (size_t)snprintf(
+			line + n, size - n, ", %s", framework_titles[rank->framework]);
 	if (rank && rank->transport)
-		fprintf(out, "%s%s", rank->framework ? " over " : ", ",
+		n += (size_t)snprintf(line + n, size - n, "%s%s", rank->framework ? " over " : ", ",
 			transport_titles[rank->transport]);
 	if (!isnan(summary->fusion_bytes.value))
-		fprintf(out, ", fusion threshold %s",
-			lw_bytes_format(summary->fusion_bytes.value, text));
+		n += (size_t)snprintf(line + n, size - n, ", fusion threshold %s",
+			lw_bytes_format(summary->fusion_bytes.value, number));
 	if (!isnan(summary->cycle_ns.value))
-		fprintf(out, ", cycle %s", lw_ns_format(summary->cycle_ns.value, text));
-	fprintf(out, "\n\n");
+		snprintf(line + n, size - n, ", cycle %s",
+			lw_ns_format(summary->cycle_ns.value, number));
+	print_wrapped(out, 2, 0, line);
+	fputc('\n', out);
 }
 
 /* Mean over ranks of one of their figures. */
@@ -196,25 +200,22 @@ static void print_phases(
 	FILE *out, const struct lw_analysis *analysis, const struct lw_report_options *options)
 {
 	const struct lw_rank_summary *rank;
-	char text[4][LW_UNIT_TEXT_BYTES];
+	char text[6][LW_UNIT_TEXT_BYTES];
 
 	fprintf(out, "The phases of its gradients (fused work once; phases overlap each other)\n");
-	fprintf(out, "  %4s %10s %10s %10s %10s %14s %12s\n", "rank", "NEGOTIATE", "WAIT",
-		"ALLREDUCE", "MISC", "of it: cycle", "entry wait");
-	lw_vec_foreach (rank, &analysis->summary.ranks) {
-		char tick[LW_UNIT_TEXT_BYTES], entry[LW_UNIT_TEXT_BYTES];
-
-		if (options->rank != LW_NONE && options->rank != rank->rank)
-			continue;
-		fprintf(out, "  %4d %10s %10s %10s %10s %14s %12s\n", rank->rank,
-			ns_text(rank->negotiate_ns, text[0]), ns_text(rank->wait_ns, text[1]),
-			ns_text(rank->allreduce_ns, text[2]), ns_text(rank->misc_ns, text[3]),
-			ns_text(rank->tick_ns, tick), ns_text(rank->entry_ns, entry));
-	}
+	fprintf(out, "  %4s %10s %10s %12s %10s %12s %10s\n", "rank", "NEGOTIATE", "WAIT",
+		"of it cycle", "ALLREDUCE", "of it entry", "MISC");
+	lw_vec_foreach (rank, &analysis->summary.ranks)
+		if (options->rank == LW_NONE || options->rank == rank->rank)
+			fprintf(out, "  %4d %10s %10s %12s %10s %12s %10s\n", rank->rank,
+				ns_text(rank->negotiate_ns, text[0]),
+				ns_text(rank->wait_ns, text[1]), ns_text(rank->tick_ns, text[2]),
+				ns_text(rank->allreduce_ns, text[3]),
+				ns_text(rank->entry_ns, text[4]), ns_text(rank->misc_ns, text[5]));
 	print_paragraph(out,
 		"NEGOTIATE: some rank has the gradient, another does not yet, or they are agreeing."
 		" WAIT: all have it, but the cycle has not come, or earlier operations run."
-		" ALLREDUCE: on the wire; entry wait is the part before the last rank came."
+		" ALLREDUCE: in the collective; entry: before the last rank had entered it."
 		" MISC: copies into and out of the fusion buffer, set-up.");
 	fputc('\n', out);
 }

@@ -174,7 +174,7 @@ static int find_missing(struct lw_run *run)
 			list + n_text, sizeof(list) - n_text, "%s%d", n_text ? ", " : "", i);
 	}
 	return lw_run_diag(run, "load", "missing ranks", run->n_missing_ranks,
-		"%u of %d ranks are not in the run (%s%s): give the run files of all hosts",
+		"%u of %d ranks are not in the run (rank %s%s): give the run files of all hosts",
 		run->n_missing_ranks, run->size, list, n_text >= 60 ? ", ..." : "");
 }
 

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * golden_report.c - whole reports, text and JSON, of runs that make_run.c describes.
+ *
+ * tests/golden/report/CASE.{txt,json} are what people and programs get. LAPWING_UPDATE_GOLDEN=1 writes
+ * them anew: read the difference before it is committed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyzer/emit/report.h"
+#include "tests/lib/run_fixture.h"
+
+static char *read_file(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	char *text = calloc(1, 1 << 20);
+
+	assert_non_null(text);
+	if (!file)
+		fail_msg("%s is missing: LAPWING_UPDATE_GOLDEN=1 makes it", path);
+	assert_true(fread(text, 1, (1 << 20) - 1, file) > 0);
+	fclose(file);
+	return text;
+}
+
+static void check(const char *got_path, const char *name, const char *extension)
+{
+	char path[256], command[700], *got = read_file(got_path), *expected;
+
+	snprintf(path, sizeof(path), "%s/tests/golden/report/%s.%s", LAPWING_SOURCE_DIR, name,
+		extension);
+	if (getenv("LAPWING_UPDATE_GOLDEN")) {
+		snprintf(command, sizeof(command), "cp %s %s", got_path, path);
+		assert_int_equal(system(command), 0);
+	}
+	expected = read_file(path);
+	if (strcmp(got, expected)) {
+		snprintf(command, sizeof(command), "diff -u %s %s", path, got_path);
+		fail_msg("%s differs (diff says %d)", path, system(command));
+	}
+	free(got);
+	free(expected);
+}
+
+static void report(const struct make_run *spec, const char *name, bool with_json)
+{
+	struct lw_report_options options = {.with_steps = true, .rank = LW_NONE};
+	struct lw_analysis_options analysis_options = {.baseline_step_ns = 30000000};
+	char run_path[128], out_path[128];
+	const char *path = run_path;
+	struct lw_analysis *analysis;
+	FILE *out;
+
+	snprintf(run_path, sizeof(run_path), "%s", run_fixture_path("run.lapwing"));
+	snprintf(out_path, sizeof(out_path), "%s", run_fixture_path("report.out"));
+	make_run_write(run_path, spec);
+	assert_int_equal(lw_analysis_open(&path, 1, &analysis_options, &analysis), LW_OK);
+	out = fopen(out_path, "w");
+	assert_non_null(out);
+	lw_report_text(analysis, &options, out);
+	fclose(out);
+	check(out_path, name, "txt");
+	if (!with_json) {
+		lw_analysis_close(analysis);
+		return;
+	}
+	out = fopen(out_path, "w");
+	assert_non_null(out);
+	assert_int_equal(lw_report_json(analysis, out), LW_OK);
+	fclose(out);
+	check(out_path, name, "json");
+	lw_analysis_close(analysis);
+}
+
+static void a_horovod_job_with_one_slow_rank(void **state)
+{
+	struct make_run spec = make_run_job(3, 8);
+
+	(void)state;
+	spec.late_ns[2] = 5000000;
+	spec.n_broadcasts = 2;
+	report(&spec, "horovod_slow_rank", true);
+}
+
+static void a_job_that_lost_records_and_a_rank(void **state)
+{
+	struct make_run spec = make_run_job(2, 6);
+
+	(void)state;
+	spec.size = 3;
+	spec.has_lost = true;
+	spec.lost_rank = 1;
+	spec.lost_step = 3;
+	spec.extra_sql = "INSERT INTO loss VALUES(2, 4, 1, 5, '')";
+	report(&spec, "incomplete", false);
+}
+
+static void a_ddp_job_without_waits(void **state)
+{
+	struct make_run spec = make_run_job(2, 6);
+
+	(void)state;
+	spec.framework = LW_FRAMEWORK_TORCH_DDP;
+	spec.transport = LW_TRANSPORT_GLOO;
+	spec.no_cycles = spec.no_waits = true;
+	spec.extra_sql = "DELETE FROM setting";
+	report(&spec, "ddp_without_waits", false);
+}
+
+static void a_plain_program(void **state)
+{
+	struct make_run spec = make_run_job(2, 6);
+
+	(void)state;
+	spec.framework = LW_FRAMEWORK_NONE;
+	spec.extra_sql = "DELETE FROM batch; DELETE FROM batch_tensor; DELETE FROM ready;"
+			 "DELETE FROM cycle; DELETE FROM wait; DELETE FROM setting";
+	report(&spec, "plain", false);
+}
+
+static void a_run_without_a_collective(void **state)
+{
+	struct make_run spec = make_run_job(1, 1);
+
+	(void)state;
+	spec.extra_sql = "DELETE FROM batch; DELETE FROM batch_tensor; DELETE FROM ready;"
+			 "DELETE FROM cycle; DELETE FROM wait; DELETE FROM setting;"
+			 "DELETE FROM collective";
+	report(&spec, "nothing", true);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_horovod_job_with_one_slow_rank),
+		cmocka_unit_test(a_job_that_lost_records_and_a_rank),
+		cmocka_unit_test(a_ddp_job_without_waits),
+		cmocka_unit_test(a_plain_program),
+		cmocka_unit_test(a_run_without_a_collective),
+	};
+
+	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);
+}
