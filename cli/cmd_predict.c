@@ -114,9 +114,9 @@ static void print_sure(const struct predictor *predictor)
 		return;
 	}
 	printf("how sure   replayed as recorded, the model is off by %.1f %% (%s%s a step), which is added to"
-	       " every prediction;\n           costs of operations are known to +-%.1f %%\n",
+	       " every prediction\n",
 		100 * replay->error_frac, replay->bias_ns < 0 ? "-" : "+",
-		lw_ns_format(fabs(replay->bias_ns), bias), 100 * replay->wire.error_frac);
+		lw_ns_format(fabs(replay->bias_ns), bias));
 }
 
 static void print_one(const struct predictor *predictor, const struct result *result)

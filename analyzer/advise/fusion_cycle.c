@@ -101,10 +101,10 @@ static int try_setting(struct search *search, double fusion_bytes, double cycle_
 	status = lw_replay_predict(search->replay, &whatif, &row.prediction, search->other_ns);
 	if (status < 0)
 		return status;
-	row.gain_ns = lw_replay_gain(search->replay, search->base_ns, search->other_ns,
-		row.prediction.wire_error_ns - search->base.wire_error_ns);
-	if (row.prediction
-			.is_extrapolated) { /* what is not known about its operations counts too */
+	row.gain_ns = lw_replay_gain(
+		search->replay, &search->base, search->base_ns, &row.prediction, search->other_ns);
+	/* what is not known about its operations counts too */
+	if (row.prediction.is_extrapolated) {
 		row.gain_ns.low -= row.prediction.step_ns.high - row.prediction.step_ns.value;
 		row.gain_ns.high += row.prediction.step_ns.value - row.prediction.step_ns.low;
 	}

@@ -112,7 +112,8 @@ static int take_wire(struct lw_run *run, struct lw_replay *replay)
 		took_ns = service_ns(run, group, one_clock);
 		if (took_ns <= 0 || !isfinite(took_ns))
 			continue;
-		samples[n++] = (struct lw_wire_sample){group->bytes, took_ns, idle_ns};
+		samples[n++] = (struct lw_wire_sample){
+			group->bytes, took_ns, idle_ns, (uint32_t)batch_on(run, group, 0)->step};
 		if (group->bytes < replay->min_batch_bytes)
 			replay->min_batch_bytes = group->bytes;
 		if (group->bytes > replay->max_batch_bytes)

@@ -33,6 +33,7 @@ void lw_replay_free(struct lw_replay *replay)
 	free(replay->recorded_step_ns);
 	free(replay->step_ns);
 	lw_hvd_sim_free(replay->sim);
+	lw_wire_done(&replay->wire);
 	free(replay);
 }
 
@@ -80,7 +81,7 @@ static int calibrate(struct lw_replay *replay)
 {
 	uint32_t n = replay->n_steps;
 	double *missed_ns = malloc(2 * n * sizeof(*missed_ns));
-	double low_ns, high_ns, *sorted = missed_ns + n;
+	double middle_ns, low_ns, high_ns, *sorted = missed_ns + n;
 	struct job job;
 
 	if (!missed_ns)
@@ -88,10 +89,10 @@ static int calibrate(struct lw_replay *replay)
 	memcpy(sorted, replay->recorded_step_ns, n * sizeof(*sorted));
 	replay->recorded_ns = lw_stats_median(sorted, n);
 	recorded_job(replay, &job);
-	simulate(&job, missed_ns, sorted, NULL);
+	replay->bias_ns = replay->recorded_ns - simulate(&job, missed_ns, sorted, NULL);
 	for (uint32_t s = 0; s < n; s++)
 		missed_ns[s] = replay->recorded_step_ns[s] - missed_ns[s];
-	lw_stats_interval(missed_ns, n, &replay->bias_ns, &low_ns, &high_ns);
+	lw_stats_interval(missed_ns, n, &middle_ns, &low_ns, &high_ns);
 	replay->residual_ns = (high_ns - low_ns) / 2;
 	replay->error_frac = fabs(replay->bias_ns) / replay->recorded_ns;
 	free(missed_ns);
@@ -238,10 +239,19 @@ static void extrapolate(
 	prediction->is_extrapolated = true;
 	prediction->step_ns.how = LW_ASSUMED;
 	prediction->step_ns.why =
-		(double)prediction->totals.max_batch_bytes >
-				job->wire.all.bytes[job->wire.all.n_bins - 1]
+		(double)prediction->totals.max_batch_bytes > job->wire.all.max_bytes
 			? "it sends larger operations than any in this run: their cost is extrapolated"
 			: "it sends smaller operations than any in this run: their cost under load is not known";
+}
+
+/* 95 % half width around 0, of replicates that scatter around it. */
+static double half_width(const double *off_ns)
+{
+	double sum_of_squares = 0;
+
+	for (int k = 0; k < LW_WIRE_REPLICATES; k++)
+		sum_of_squares += off_ns[k] * off_ns[k];
+	return 1.96 * sqrt(sum_of_squares / LW_WIRE_REPLICATES);
 }
 
 int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
@@ -265,16 +275,16 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 	simulate(&job, raw_ns, sorted, &prediction.totals);
 	lw_stats_interval(raw_ns, n, &median_ns, &low_ns, &high_ns);
 
-	job.wire.scale.latency_frac *= 1 + replay->wire.error_frac;
-	job.wire.scale.volume_frac *= 1 + replay->wire.error_frac;
-	wire_ns = simulate(&job, NULL, sorted, NULL) - median_ns;
-	job.wire.scale.latency_frac /= 1 + replay->wire.error_frac;
-	job.wire.scale.volume_frac /= 1 + replay->wire.error_frac;
+	for (int k = 0; k < LW_WIRE_REPLICATES; k++) {
+		job.wire.use_replicate = k;
+		prediction.replicate_ns[k] = simulate(&job, NULL, sorted, NULL) - median_ns;
+	}
+	job.wire.use_replicate = -1;
+	wire_ns = half_width(prediction.replicate_ns);
 
 	/* independent sources of error: steps, the correction, costs, and what else the model misses */
 	off_ns = prediction.is_recorded ? 0 : replay->bias_ns;
 	off_ns = replay->residual_ns * replay->residual_ns + wire_ns * wire_ns + off_ns * off_ns;
-	prediction.wire_error_ns = wire_ns;
 	prediction.step_ns = (struct lw_figure){median_ns + replay->bias_ns,
 		median_ns + replay->bias_ns - sqrt(pow(median_ns - low_ns, 2) + off_ns),
 		median_ns + replay->bias_ns + sqrt(pow(high_ns - median_ns, 2) + off_ns),
@@ -297,12 +307,14 @@ done:
 	return status;
 }
 
-struct lw_figure lw_replay_gain(const struct lw_replay *replay, const double *base_ns,
-	const double *other_ns, double wire_error_ns)
+struct lw_figure lw_replay_gain(const struct lw_replay *replay, const struct lw_prediction *base,
+	const double *base_ns, const struct lw_prediction *other, const double *other_ns)
 {
 	uint32_t n = replay->n_steps;
 	struct lw_figure gain = {NAN, NAN, NAN, LW_PREDICTED, NULL};
-	double *saved_ns = malloc(3 * n * sizeof(*saved_ns)), middle_ns, low_ns, high_ns, off_ns;
+	double *saved_ns = malloc(3 * n * sizeof(*saved_ns)), middle_ns, low_ns, high_ns, wire_ns,
+	       off_ns;
+	double replicate_ns[LW_WIRE_REPLICATES];
 
 	if (!saved_ns) {
 		gain.why = "no memory";
@@ -310,11 +322,14 @@ struct lw_figure lw_replay_gain(const struct lw_replay *replay, const double *ba
 	}
 	for (uint32_t s = 0; s < n; s++)
 		saved_ns[s] = base_ns[s] - other_ns[s];
+	for (int k = 0; k < LW_WIRE_REPLICATES; k++)
+		replicate_ns[k] = base->replicate_ns[k] - other->replicate_ns[k];
+	wire_ns = half_width(replicate_ns);
 	lw_stats_interval(saved_ns, n, &middle_ns, &low_ns, &high_ns);
 	memcpy(saved_ns + n, base_ns, n * sizeof(*saved_ns));
 	memcpy(saved_ns + 2 * n, other_ns, n * sizeof(*saved_ns));
 	gain.value = lw_stats_median(saved_ns + n, n) - lw_stats_median(saved_ns + 2 * n, n);
-	off_ns = replay->bias_ns * replay->bias_ns + wire_error_ns * wire_error_ns;
+	off_ns = replay->bias_ns * replay->bias_ns + wire_ns * wire_ns;
 	gain.low = gain.value - sqrt(pow(middle_ns - low_ns, 2) + off_ns);
 	gain.high = gain.value + sqrt(pow(high_ns - middle_ns, 2) + off_ns);
 	free(saved_ns);

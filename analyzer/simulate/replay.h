@@ -5,8 +5,8 @@
  * Reads:  a run after match and step.   Writes: nothing; findings become diags of the run.
  * Not for: the loop itself (hvd_cycle.h), or which setting to take (advise/).
  *
- * The recorded setting is replayed first. What the replay misses, the median over steps of recorded
- * minus simulated, is added to every prediction: compute is replayed as recorded, so a miss can only
+ * The recorded setting is replayed first. What the replay misses, the recorded median step minus the
+ * simulated one, is added to every prediction: compute is replayed as recorded, so a miss can only
  * be time that the loop spends and the model does not know (scheduling, callbacks), and that comes
  * once a step, whatever the setting. A ratio would make long steps pay more for it. Since another
  * setting may need more or less of it, its full size also widens the interval of every setting but
@@ -40,8 +40,8 @@ struct lw_replay {
 	double batches_per_step;
 	uint64_t min_batch_bytes, max_batch_bytes;
 	/* what the replay of the recorded setting showed */
-	double bias_ns;     /* median of recorded - simulated, added to every prediction */
-	double residual_ns; /* half width of the 95 % interval of that median */
+	double bias_ns;     /* recorded median - simulated median, added to every prediction */
+	double residual_ns; /* half width of the 95 % interval of recorded - simulated, step by step */
 	double error_frac;  /* of the replay before it was corrected: |bias| / recorded */
 	uint32_t n_clamped; /* ready times outside their step */
 	struct lw_hvd_sim *sim;
@@ -65,7 +65,8 @@ struct lw_prediction {
 	double fusion_bytes, cycle_ns;
 	uint32_t n_ranks;
 	struct lw_hvd_totals totals; /* of all steps, the warm-up included */
-	double wire_error_ns;        /* part of the interval: what the costs are not sure of */
+	/* the median step with the costs of resampled steps, less that with the fit itself */
+	double replicate_ns[LW_WIRE_REPLICATES];
 };
 
 /**
@@ -95,10 +96,11 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 	struct lw_prediction *ret_prediction, double *ret_step_ns);
 
 /**
- * lw_replay_gain() - how much less a step takes in @other than in @base, paired step by step.
- * The interval is that of the paired median (bootstrap), widened by the replay's miss.
+ * lw_replay_gain() - how much less a step takes in @other than in @base, paired step by step and cost
+ * by cost. The interval is that of the paired median (bootstrap), widened by the replay's miss.
+ * @base_ns, @other_ns: their step times
  */
-struct lw_figure lw_replay_gain(const struct lw_replay *replay, const double *base_ns,
-	const double *other_ns, double wire_error_ns);
+struct lw_figure lw_replay_gain(const struct lw_replay *replay, const struct lw_prediction *base,
+	const double *base_ns, const struct lw_prediction *other, const double *other_ns);
 
 #endif /* LAPWING_ANALYZER_SIMULATE_REPLAY_H */

@@ -2,7 +2,6 @@
 #include "analyzer/simulate/stats.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 enum { N_RESAMPLES = 200 };
@@ -22,8 +21,7 @@ double lw_stats_median(double *values, size_t n)
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* splitmix64: a fixed sequence, so that the same run gives the same interval */
-static uint64_t next_random(uint64_t *state)
+uint64_t lw_stats_random(uint64_t *state)
 {
 	uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
 
@@ -39,7 +37,7 @@ static double resampled_median(const double *sorted, size_t n, uint64_t *random)
 	size_t below = 0, lower = 0, i = 0;
 
 	for (size_t k = 0; k < n; k++)
-		drawn[next_random(random) % n]++;
+		drawn[lw_stats_random(random) % n]++;
 	for (; below + drawn[i] < (n + 1) / 2; i++)
 		below += drawn[i];
 	lower = i;

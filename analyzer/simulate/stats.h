@@ -4,8 +4,12 @@
 #define LAPWING_ANALYZER_SIMULATE_STATS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum { LW_STATS_MAX = 512 }; /* longer series are thinned to this many before resampling */
+
+/** lw_stats_random() - splitmix64: a fixed sequence for each start of @state. */
+uint64_t lw_stats_random(uint64_t *state);
 
 /** lw_stats_median() - of @n values, @values is sorted in place; NAN when @n is 0. */
 double lw_stats_median(double *values, size_t n);

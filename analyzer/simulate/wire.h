@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire.h - what one collective of this run costs on the wire, against its size: a table of means.
+ * wire.h - what one collective costs on the wire, as the simulator asks for it.
  *
  * Reads:  samples (bytes, service time, idle time before).   Writes: nothing.
- * Not for: parameters with a meaning (alpha, beta, pieces): that is fit/. The simulator adds costs up
- * to step times, and means add up, so it uses the means of what was seen, size by size.
+ * Not for: the forms of a cost against bytes and their choice: that is fit/cost.h, used here.
  *
  * Operations right after an idle wire are kept apart from those back to back (token buckets and
- * congestion windows make the former faster). Between sizes the table is linear, never falling, and
- * below the smallest one it ends at the cost of a coordination round, the smallest collective there
- * is. Beyond the sizes that were seen every answer is an extrapolation; lw_wire_knows() tells.
+ * congestion windows make the former faster), as long as enough of them were seen about the size that
+ * is asked for. No operation costs less than a coordination round, the smallest collective there is.
+ * Beyond the sizes that were seen every answer is an extrapolation; lw_wire_knows() tells.
  */
 #ifndef LAPWING_ANALYZER_SIMULATE_WIRE_H
 #define LAPWING_ANALYZER_SIMULATE_WIRE_H
@@ -18,21 +17,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analyzer/fit/cost.h"
+
 struct lw_wire_sample {
 	uint64_t bytes;
 	double service_ns; /* from the last rank's start to the last rank's end */
 	int64_t idle_ns;   /* the wire had been idle this long before */
+	uint32_t step;     /* what the bootstrap draws */
 };
 
 enum {
-	LW_WIRE_MAX_BINS = 256,
 	LW_WIRE_IDLE_NS = 1000000, /* idle for longer: the next operation is a first one */
-};
-
-struct lw_wire_table {
-	uint32_t n_bins;
-	size_t n_samples;
-	double bytes[LW_WIRE_MAX_BINS], service_ns[LW_WIRE_MAX_BINS], n[LW_WIRE_MAX_BINS];
+	LW_WIRE_REPLICATES = 12,   /* fits of resampled steps: how sure the costs are */
 };
 
 /* How a what-if changes the wire; all 1 = as recorded. */
@@ -41,8 +37,8 @@ struct lw_wire_scale {
 	double volume_frac;  /* multiplies the part that does */
 };
 
-enum lw_wire_guess {   /* for sizes that the run does not hold */
-	LW_WIRE_TABLE, /* the table, continued */
+enum lw_wire_guess {    /* for sizes that the run does not hold */
+	LW_WIRE_FITTED, /* the fit, continued */
 	LW_WIRE_OPTIMISTIC,
 	LW_WIRE_PESSIMISTIC, /* small operations under load: LW_WIRE_LOADED times the round's cost */
 };
@@ -52,20 +48,22 @@ enum lw_wire_guess {   /* for sizes that the run does not hold */
 enum { LW_WIRE_LOADED = 32 };
 
 struct lw_wire {
-	struct lw_wire_table all, first, queued; /* pooled; after an idle wire; back to back */
-	double latency_ns; /* the size-independent part: what a coordination round costs */
-	double error_frac; /* half width of the 95 % interval of a mean cost, relative */
+	struct lw_cost all, first, queued; /* pooled; after an idle wire; back to back */
+	double latency_ns;                 /* what a coordination round costs: no operation less */
+	struct lw_cost replicate[LW_WIRE_REPLICATES]; /* of all */
 	struct lw_wire_scale scale;
 	enum lw_wire_guess guess;
+	int use_replicate; /* -1 = none: the fit itself */
 };
 
 /**
- * lw_wire_init() - build the tables.
- * @samples: sorted in place, by size
- * @latency_ns: cost of one round; clipped to what the smallest operations cost
- * Return: LW_OK or LW_ERR_LIMIT (no samples).
+ * lw_wire_init() - fit the three costs, and the pooled one to resampled steps.
+ * @latency_ns: cost of one round; clipped to the cost of the smallest operations
+ * Return: LW_OK, LW_ERR_LIMIT (no samples) or LW_ERR_NOMEM. Free with lw_wire_done().
  */
-int lw_wire_init(struct lw_wire *wire, struct lw_wire_sample *samples, size_t n, double latency_ns);
+int lw_wire_init(
+	struct lw_wire *wire, const struct lw_wire_sample *samples, size_t n, double latency_ns);
+void lw_wire_done(struct lw_wire *wire);
 
 /** lw_wire_ns() - cost of one collective; has the type of lw_hvd_cost.wire_ns, @wire a struct lw_wire. */
 double lw_wire_ns(const void *wire, uint64_t bytes, int64_t idle_ns);
