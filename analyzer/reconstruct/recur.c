@@ -5,6 +5,8 @@
 
 #include <uthash.h>
 
+#include "analyzer/reconstruct/metric.h"
+
 enum {
 	PERIOD_SAMPLE = 4096, /* operations looked at to find a period: the newest ones */
 	MIN_RECURRENCES = 2,
@@ -312,6 +314,29 @@ static int number_by_period(struct recur *recur, int32_t *step_of_group, int32_t
 	return status;
 }
 
+/* Tensors that wait for the gradients' results are taken out of the set, and the steps counted anew. */
+static int drop_metrics(struct recur *recur, int32_t *step_of_group, int32_t *ret_n)
+{
+	bool *is_metric = calloc(recur->run->tensors.n + 1, sizeof(*is_metric)), found;
+	struct name *name;
+	int status;
+
+	if (!is_metric)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	status = lw_metric_find(recur->run, step_of_group, *ret_n, is_metric, &found);
+	if (status == LW_OK && found) {
+		for (name = recur->names; name; name = name->hh.next) {
+			name->last_step = LW_NONE;
+			name->is_gradient &= !is_metric[name->key.tensor];
+		}
+		recur->sets.n = 0;
+		*ret_n = 0;
+		status = number_by_name(recur, step_of_group, ret_n);
+	}
+	free(is_metric);
+	return status;
+}
+
 int lw_recur_find(struct lw_run *run, int32_t *step_of_group, int32_t *ret_n)
 {
 	struct recur recur = {.run = run};
@@ -328,6 +353,8 @@ int lw_recur_find(struct lw_run *run, int32_t *step_of_group, int32_t *ret_n)
 	if (status == LW_OK)
 		status = by_name ? number_by_name(&recur, step_of_group, ret_n)
 				 : number_by_period(&recur, step_of_group, ret_n);
+	if (status == LW_OK && by_name)
+		status = drop_metrics(&recur, step_of_group, ret_n);
 	HASH_ITER(hh, recur.names, name, next)
 	{
 		HASH_DEL(recur.names, name);

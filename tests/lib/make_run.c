@@ -215,6 +215,19 @@ static void add_metric(struct maker *maker, int rank, int64_t at_ns)
 	add_batch(maker, rank, LW_COLL_ALLREDUCE, 1, 8, at_ns + 3000, 10000);
 }
 
+/* The optimizer's step took 2 ms; then the loss is queued and waited for. Return: how long it all took. */
+static int64_t average_loss(struct maker *maker, int64_t at_ns)
+{
+	int64_t queued_ns = at_ns + 2000000;
+	int64_t resumed_ns = queued_ns + 1000000;
+
+	for (int rank = 0; rank < maker->spec->n_ranks; rank++) {
+		add_metric(maker, rank, queued_ns);
+		add_wait(maker, rank, queued_ns + 2000, resumed_ns);
+	}
+	return resumed_ns - at_ns;
+}
+
 static void add_one_batch(
 	struct maker *maker, int rank, int step, int b, int64_t begin_ns, int64_t previous_end_ns)
 {
@@ -265,6 +278,8 @@ static void train(struct maker *maker, int64_t begin_ns)
 					spec->late_ns[rank] + spec->block_ns,
 				begin_ns + at_ns + spec->resume_ns);
 		begin_ns += at_ns + spec->resume_ns;
+		if (spec->has_tail_metric && !spec->no_waits)
+			begin_ns += average_loss(maker, begin_ns);
 	}
 }
 

@@ -42,6 +42,7 @@ struct make_run {
 	int size;         /* of the job; 0 = n_ranks */
 	int framework, transport;
 	bool no_waits, no_cycles, no_wire, no_objects, has_metric, is_open;
+	bool has_tail_metric; /* the loss is averaged in every step, once the gradients are there */
 	int64_t lost_rank, lost_step, lost_batch; /* this record is left out ... */
 	bool has_lost;                            /* ... when this says so */
 	uint64_t shuffle_seed; /* rows are written in another order; 0 = in order */

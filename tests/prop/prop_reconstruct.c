@@ -15,7 +15,7 @@
 
 #include "tests/lib/run_fixture.h"
 
-enum { N_CASES = 60, MAX_TENSORS = 12 };
+enum { N_CASES = 40, MAX_TENSORS = 12 };
 
 static uint64_t state;
 
@@ -60,6 +60,7 @@ static struct make_run random_job(int min_ranks)
 	spec.n_broadcasts = (int)random_below(3);
 	spec.has_metric = random_below(3) == 0;
 	spec.no_waits = random_below(4) == 0;
+	spec.has_tail_metric = !spec.no_waits && random_below(4) == 0;
 	spec.no_cycles = random_below(5) == 0;
 	spec.no_wire = random_below(5) == 0;
 	return spec;
@@ -109,7 +110,7 @@ static void the_parts_of_every_step_add_up(void **unused)
 				check_parts(step);
 				if (s)
 					assert_int_equal(step->start_ns, step[-1].end_ns);
-				if (s)
+				if (s && !spec.has_tail_metric)
 					assert_int_equal(step->end_ns - step->start_ns,
 						make_run_step_ns(&spec));
 			}

@@ -90,6 +90,29 @@ static void an_average_once_in_four_steps_starts_no_step(void **state)
 	lw_run_free(run);
 }
 
+/* It waits for the gradients' results, so it does not say when the last gradient was ready. */
+static void a_loss_averaged_after_the_gradients_is_no_gradient(void **state)
+{
+	struct make_run spec = make_run_job(2, 10);
+	struct lw_run *run;
+
+	(void)state;
+	spec.has_tail_metric = true;
+	run = run_fixture_analyze(&spec);
+	assert_int_equal(run->ranks.at[1].steps.n, 10);
+	for (size_t s = 1; s < 10; s++) {
+		const struct lw_step *step = &run->ranks.at[1].steps.at[s];
+
+		/* the average at the end of the step before, then the two gradient batches */
+		assert_int_equal(step->n_batches, 3);
+		assert_int_equal(step->end_ns - step->start_ns, make_run_step_ns(&spec) + 3000000);
+		assert_int_equal(step->blocked_ns, step->last_ready_ns + spec.block_ns);
+		assert_int_equal(step->last_ready_ns - step->start_ns, 3000000 + 30000000);
+		assert_int_equal(step->compute_ns, 2002000 + 30050000);
+	}
+	lw_run_free(run);
+}
+
 static void an_unfinished_last_step_does_not_count(void **state)
 {
 	struct make_run spec = make_run_job(2, 6);
@@ -222,6 +245,7 @@ int main(void)
 		cmocka_unit_test(without_waits_a_step_ends_with_its_last_operation),
 		cmocka_unit_test(the_first_step_and_broadcasts_do_not_count),
 		cmocka_unit_test(an_average_once_in_four_steps_starts_no_step),
+		cmocka_unit_test(a_loss_averaged_after_the_gradients_is_no_gradient),
 		cmocka_unit_test(an_unfinished_last_step_does_not_count),
 		cmocka_unit_test(a_step_with_a_hole_does_not_count_on_any_rank),
 		cmocka_unit_test(an_evaluation_between_steps_is_a_pause),
