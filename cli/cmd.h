@@ -32,6 +32,7 @@ void lw_cli_parse(const struct argp *argp, int argc, char **argv, unsigned int f
 
 int lw_cmd_advise(int argc, char **argv);
 int lw_cmd_doctor(int argc, char **argv);
+int lw_cmd_import(int argc, char **argv);
 int lw_cmd_info(int argc, char **argv);
 int lw_cmd_predict(int argc, char **argv);
 int lw_cmd_record(int argc, char **argv);

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_import.c - `lapwing import FILE`: another tool's trace becomes a run file. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyzer/emit/json.h"
+#include "analyzer/import/import.h"
+#include "base/units.h"
+#include "cli/cmd.h"
+
+static const char run_suffix[] = ".lapwing";
+
+struct options {
+	bool as_json;
+	const char *format, *input;
+	char *output;
+};
+
+struct progress {
+	bool is_shown; /* stderr is a terminal */
+	int shown_percent;
+};
+
+static volatile sig_atomic_t is_interrupted;
+
+static void on_signal(int number)
+{
+	(void)number;
+	is_interrupted = 1;
+}
+
+static int on_progress(void *context, double done_frac)
+{
+	struct progress *progress = context;
+	int percent = (int)(done_frac * 100);
+
+	if (is_interrupted)
+		return lw_fail(LW_ERR_STATE, "interrupted: nothing was written");
+	if (progress->is_shown && percent != progress->shown_percent) {
+		progress->shown_percent = percent;
+		fprintf(stderr, "\rlapwing: importing %3d %%", percent);
+	}
+	return LW_OK;
+}
+
+/* "dir/trace.json" -> "trace.lapwing", in the current folder. NULL: no memory. */
+static char *default_output(const char *input)
+{
+	const char *name = strrchr(input, '/') ? strrchr(input, '/') + 1 : input;
+	const char *dot = strrchr(name, '.');
+	int n = dot && dot > name ? (int)(dot - name) : (int)strlen(name);
+	char *output;
+
+	return asprintf(&output, "%.*s%s", n, name, run_suffix) < 0 ? NULL : output;
+}
+
+static void print_text(const struct options *options, const struct lw_import_summary *summary)
+{
+	char duration[LW_UNIT_TEXT_BYTES], bytes[LW_UNIT_TEXT_BYTES];
+
+	printf("%s: %" PRIu64 " operations on %" PRIu64
+	       " tensors in %s, %s allreduced or moved, seen from"
+	       " rank 0 (%s)\n",
+		options->output, summary->n_batches, summary->n_tensors,
+		lw_ns_format((double)summary->duration_ns, duration),
+		lw_bytes_format((double)summary->bytes, bytes), summary->format);
+	if (summary->n_unfinished)
+		printf("  %" PRIu64 " operation(s) had not ended when the file stops\n",
+			summary->n_unfinished);
+	if (summary->n_bad)
+		printf("  INCOMPLETE: %" PRIu64 " record(s) could not be used; %s%s\n",
+			summary->n_bad, summary->n_bad > 1 ? "the first: " : "", summary->problem);
+}
+
+static int print_json(const struct options *options, const struct lw_import_summary *summary)
+{
+	struct lw_json *json = lw_json_open();
+
+	if (!json)
+		return LW_ERR_NOMEM;
+	lw_json_object(json, NULL);
+	lw_json_string(json, "lapwing", "import");
+	lw_json_int(json, "schema_version", 1);
+	lw_json_string(json, "input", options->input);
+	lw_json_string(json, "output", options->output);
+	lw_json_string(json, "format", summary->format);
+	lw_json_int(json, "n_records", (int64_t)summary->n_records);
+	lw_json_int(json, "n_ranks", (int64_t)summary->n_ranks);
+	lw_json_int(json, "n_tensors", (int64_t)summary->n_tensors);
+	lw_json_int(json, "n_batches", (int64_t)summary->n_batches);
+	lw_json_int(json, "n_collectives", (int64_t)summary->n_collectives);
+	lw_json_int(json, "n_ready", (int64_t)summary->n_ready);
+	lw_json_int(json, "n_ranges", (int64_t)summary->n_ranges);
+	lw_json_int(json, "n_unfinished", (int64_t)summary->n_unfinished);
+	lw_json_int(json, "bytes", (int64_t)summary->bytes);
+	lw_json_int(json, "duration_ns", summary->duration_ns);
+	lw_json_int(json, "n_bad", (int64_t)summary->n_bad);
+	lw_json_bool(json, "truncated", summary->is_truncated);
+	lw_json_string(json, "problem", summary->problem[0] ? summary->problem : NULL);
+	lw_json_object_end(json);
+	return lw_json_close(json, stdout);
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	switch (key) {
+	case 'f':
+		options->format = argument;
+		return 0;
+	case 'o':
+		free(options->output);
+		options->output = strdup(argument);
+		return options->output ? 0 : ENOMEM;
+	case 'j':
+		options->as_json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (options->input)
+			argp_error(state, "one file at a time");
+		options->input = argument;
+		return 0;
+	case ARGP_KEY_END:
+		if (!options->input)
+			argp_error(state, "which file?");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* The formats, from the importers' own table. The caller frees what is new. */
+static char *help_filter(int key, const char *text, void *input)
+{
+	const struct lw_importer *const *importers;
+	char *help = NULL;
+	size_t n, n_bytes;
+	FILE *out;
+
+	(void)input;
+	if (key != ARGP_KEY_HELP_POST_DOC)
+		return (char *)(uintptr_t)text;
+	out = open_memstream(&help, &n_bytes);
+	if (!out)
+		return (char *)(uintptr_t)text;
+	fputs("Formats:\n", out);
+	importers = lw_importers(&n);
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "  %-18s %s\n", importers[i]->name, importers[i]->reads);
+	fprintf(out, "\n%s", text);
+	fclose(out);
+	return help;
+}
+
+int lw_cmd_import(int argc, char **argv)
+{
+	static const struct argp_option argp_options[] = {
+		{"from", 'f', "FORMAT", 0, "what FILE is (default: recognised by its beginning)",
+			0},
+		{"output", 'o', "RUN", 0,
+			"the run file to make (default: FILE's name with .lapwing)", 0},
+		{"json", 'j', NULL, 0, "print JSON (docs: `import` schema)", 0}, {0}};
+	static const struct argp argp = {argp_options, parse, "FILE",
+		"Makes a run file from a trace that another tool wrote."
+		"\vExit codes: 0 complete, 1 not imported (nothing is left behind), 2 wrong usage, 3 imported but"
+		" FILE is cut off or damaged. Operations that had not ended when FILE stops are kept and marked.",
+		NULL, help_filter, NULL};
+	struct options options = {0};
+	struct lw_import_summary summary;
+	struct progress progress = {isatty(STDERR_FILENO), -1};
+	struct sigaction action = {.sa_handler = on_signal};
+	int status, code;
+
+	lw_cli_parse(&argp, argc, argv, 0, &options);
+	if (!options.output)
+		options.output = default_output(options.input);
+	if (!options.output)
+		return lw_cli_fail(lw_fail(LW_ERR_NOMEM, "no memory"));
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	status = lw_import(
+		options.input, options.format, options.output, on_progress, &progress, &summary);
+	if (progress.shown_percent >= 0)
+		fprintf(stderr, "\r\033[K");
+	if (status == LW_OK && options.as_json)
+		status = print_json(&options, &summary);
+	else if (status == LW_OK)
+		print_text(&options, &summary);
+	code = status < 0 ? lw_cli_fail(status) : summary.n_bad ? LW_EXIT_INCOMPLETE : LW_EXIT_OK;
+	free(options.output);
+	return code;
+}

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lapwing import` as a user meets it: exit codes, one line for what is wrong, no file left behind."""
+import json
+import os
+import pty
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+SOURCE = os.environ["LAPWING_SOURCE_DIR"]
+LAPWING = os.path.join(os.environ["LAPWING_BUILD_DIR"], "bin", "lapwing")
+DATA = os.path.join(SOURCE, "tests", "data")
+sys.path.insert(0, os.path.join(SOURCE, "tests", "lib"))
+import timeline_figures  # noqa: E402
+
+
+def lapwing(*args, cwd):
+    return subprocess.run([LAPWING, *args], cwd=cwd, text=True, capture_output=True, timeout=60)
+
+
+def check_failure(done, code, text, folder, left=()):
+    assert done.returncode == code, (done.returncode, done.stderr)
+    assert done.stdout == "", done.stdout
+    assert text in done.stderr, done.stderr
+    if code == 1:
+        assert done.stderr.count("\n") == 1 and done.stderr.startswith("lapwing: "), done.stderr
+    assert sorted(os.listdir(folder)) == sorted(left), os.listdir(folder)
+    print("exit", code, done.stderr.splitlines()[0])
+
+
+def test_bad_input(folder):
+    cases = [
+        ("empty.json", "an empty file"),
+        ("only_bracket.json", "an empty JSON array"),
+        ("not_json.json", "text, not JSON"),
+        ("other_program.json", "JSON, but of another program"),
+        ("header_only.json", "no Horovod operation"),
+        ("missing.json", "No such file or directory"),
+    ]
+    for name, text in cases:
+        path = os.path.join(DATA, "fail", name)
+        done = lapwing("import", path, cwd=folder)
+        check_failure(done, 1, text, folder)
+        assert path in done.stderr
+    check_failure(lapwing("import", DATA, cwd=folder), 1, "not a regular file", folder)
+    small = os.path.join(DATA, "timeline_small.json")
+    forced = lapwing("import", "--from", "horovod_timeline", os.path.join(DATA, "fail", "not_json.json"), cwd=folder)
+    check_failure(forced, 1, "lexical error", folder)
+    check_failure(lapwing("import", "-o", "no/such/run", small, cwd=folder), 1, "No such file or directory", folder)
+    check_failure(lapwing("import", "--from", "nothing", small, cwd=folder), 2, "'nothing'", folder)
+    check_failure(lapwing("import", cwd=folder), 2, "which file?", folder)
+    check_failure(lapwing("import", small, small, cwd=folder), 2, "one file at a time", folder)
+    with open(os.path.join(folder, "thesis.txt"), "w") as file:
+        file.write("chapter one")
+    check_failure(lapwing("import", "-o", "thesis.txt", small, cwd=folder), 1, "not replaced", folder, ["thesis.txt"])
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([LAPWING, "import", small, "--json"], cwd=folder, stdout=full, stderr=subprocess.PIPE,
+                              text=True, timeout=60)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, (done.returncode, done.stderr)
+    os.remove(os.path.join(folder, "thesis.txt"))
+    os.remove(os.path.join(folder, "timeline_small.lapwing"))
+
+
+def test_incomplete_input(folder):
+    for name, n_bad, text in [("truncated.json", 1, "ends here, inside a record"), ("raw_quote.json", 1, "record 5 at byte 298")]:
+        done = lapwing("import", "-o", "run.lapwing", os.path.join(DATA, "fail", name), cwd=folder)
+        assert done.returncode == 3, (done.returncode, done.stderr)
+        assert text in done.stdout and "INCOMPLETE" in done.stdout, done.stdout
+        done = lapwing("import", "--json", "-o", "run.lapwing", os.path.join(DATA, "fail", name), cwd=folder)
+        assert done.returncode == 3
+        summary = json.loads(done.stdout)
+        assert summary["n_bad"] == n_bad and text in summary["problem"], summary
+        assert summary["truncated"] == (name == "truncated.json")
+        assert lapwing("info", "run.lapwing", cwd=folder).returncode == 3
+    assert os.listdir(folder) == ["run.lapwing"]
+    os.remove(os.path.join(folder, "run.lapwing"))
+
+
+def test_good_input(folder):
+    """The whole way, and the store against a plain parser."""
+    horovod = os.path.join(DATA, "horovod")
+    paths = [os.path.join(horovod, name) for name in sorted(os.listdir(horovod)) if name.endswith(".json")]
+    for path in paths:
+        done = lapwing("import", "--json", path, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == "", done.stderr
+        summary, expected = json.loads(done.stdout), timeline_figures.figures(path)
+        assert summary["format"] == "horovod_timeline" and summary["problem"] is None
+        assert summary["bytes"] == expected["bytes"] and summary["n_tensors"] == expected["n_tensors"]
+        assert summary["n_records"] == expected["n_events"]
+        assert summary["duration_ns"] == 1000 * (expected["last_us"] - expected["first_us"])
+        output = os.path.join(folder, summary["output"])
+        assert os.path.basename(path).replace(".json", ".lapwing") == summary["output"]
+        with sqlite3.connect(output) as db:
+            for name, (n, sum_us, union_us, n_runs) in expected["activities"].items():
+                if not name.startswith("NEGOTIATE"):
+                    continue
+                found = db.execute("SELECT count(*), sum(end_ns - start_ns) FROM range JOIN string ON string.id = name_id"
+                                   " WHERE text = ?", (name,)).fetchone()
+                assert found == (n, sum_us * 1000), (path, name, found)
+            (damage,) = db.execute("PRAGMA integrity_check").fetchone()
+            assert damage == "ok", damage
+        assert lapwing("info", summary["output"], cwd=folder).returncode == 0
+        print("%-12s %4d operations, %8d bytes, as a plain parser says" %
+              (os.path.basename(path), summary["n_batches"], summary["bytes"]))
+        os.remove(output)
+    assert os.listdir(folder) == []
+
+
+def test_progress_is_for_terminals(folder):
+    master, slave = pty.openpty()
+    done = subprocess.run([LAPWING, "import", os.path.join(DATA, "horovod", "tl.json")], cwd=folder, stderr=slave,
+                          stdout=subprocess.PIPE, timeout=60)
+    os.close(slave)
+    shown = os.read(master, 65536).decode()
+    os.close(master)
+    assert done.returncode == 0 and "importing" in shown and "100 %" in shown, shown
+    os.remove(os.path.join(folder, "tl.lapwing"))
+
+
+def test_help(folder):
+    done = lapwing("import", "--help", cwd=folder)
+    assert done.returncode == 0 and "horovod_timeline" in done.stdout and "Exit codes" in done.stdout
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="lapwing-import-") as place:
+        for test in (test_bad_input, test_incomplete_input, test_good_input, test_progress_is_for_terminals, test_help):
+            test(place)
+    print("ok")
