@@ -8,6 +8,7 @@
 #include "analyzer/emit/json.h"
 #include "base/units.h"
 #include "cli/cmd.h"
+#include "generated/schema_info.h"
 #include "schema/event.h"
 #include "schema/store.h"
 
@@ -307,6 +308,8 @@ static int show(const char *path, struct lw_json *json)
 	return code;
 }
 
+enum { KEY_SCHEMA = 0x100 };
+
 struct options {
 	bool as_json;
 	char **paths;
@@ -322,6 +325,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'j':
 		options->as_json = true;
 		return 0;
+	case KEY_SCHEMA:
+		fputs(schema_info, stdout);
+		exit(LW_EXIT_OK);
 	case ARGP_KEY_ARGS:
 		options->paths = state->argv + state->next;
 		options->n_paths = state->argc - state->next;
@@ -336,8 +342,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 int lw_cmd_info(int argc, char **argv)
 {
-	static const struct argp_option argp_options[] = {
-		{"json", 'j', NULL, 0, "print JSON (docs: `info` schema)", 0}, {0}};
+	static const struct argp_option argp_options[] = {{"json", 'j', NULL, 0, "print JSON", 0},
+		{"json-schema", KEY_SCHEMA, NULL, 0, "print the JSON Schema of --json and end", 0},
+		{0}};
 	static const struct argp argp = {argp_options, parse, "RUN...",
 		"Says what is in a run file: host, processes, hooks, rows of each table, what was lost."
 		"\vExit codes: 0 complete, 3 not closed or something was lost, 1 not readable.",

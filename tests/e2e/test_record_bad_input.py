@@ -11,6 +11,8 @@ import sys
 import tempfile
 import time
 
+import jsonschema
+
 BUILD = os.environ["LAPWING_BUILD_DIR"]
 LAPWING = os.path.join(BUILD, "bin", "lapwing")
 LIBRARY = os.path.join(BUILD, "lib", "liblapwing.so")
@@ -59,6 +61,7 @@ def test_info(folder):
     good = make_run(folder)
     done = lapwing("info", "--json", good)
     assert done.returncode == 0, done
+    jsonschema.validate(json.loads(done.stdout), json.loads(lapwing("info", "--json-schema").stdout))
     run = json.loads(done.stdout)["runs"][0]
     assert run["closed"] and run["n_lost"] == 0 and run["exit_code"] == 0 and run["rows"]["ready"] > 600, run
     data = open(good, "rb").read()
@@ -276,6 +279,7 @@ def main():
     if "--inside" not in sys.argv:  # mounts in a namespace of our own: nothing to clean up
         unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
         return subprocess.run([*unshare, sys.executable, __file__, "--inside"]).returncode
+    mount("/dev/shm", "size=512m")  # ring directories of other jobs are not ours to count
     tests = [test_info, test_before_the_job, test_output_and_exit_code, test_signals, test_two_into_one_file, test_full_disk,
              test_programs_that_cannot_be_traced, test_preload_is_kept, test_salvage]
     for test in tests:
