@@ -132,7 +132,8 @@ static int find_common_count(struct recur *recur, uint32_t *ret_common)
 
 /*
  * The gradient set: names that were carried about as often as most carried tensors were. A metric that is
- * averaged once an epoch, or twice a step, does not mark the beginning of a step.
+ * averaged once an epoch, or twice a step, does not mark the beginning of a step. Once more than most: what
+ * an unfinished last step still held.
  */
 static int choose_gradients(struct recur *recur, bool *ret_found)
 {
@@ -145,7 +146,7 @@ static int choose_gradients(struct recur *recur, bool *ret_found)
 	tolerance = common / 10 > 2 ? common / 10 : 2;
 	for (name = recur->names; name; name = name->hh.next) {
 		name->is_gradient = name->n >= MIN_RECURRENCES && name->n + tolerance >= common &&
-				    name->n <= common + tolerance;
+				    name->n <= common + 1;
 		*ret_found |= name->is_gradient;
 	}
 	return LW_OK;

@@ -60,7 +60,7 @@ static struct make_run random_job(int min_ranks)
 	spec.n_broadcasts = (int)random_below(3);
 	spec.has_metric = random_below(3) == 0;
 	spec.no_waits = random_below(4) == 0;
-	spec.has_tail_metric = !spec.no_waits && random_below(4) == 0;
+	spec.has_tail_metric = !spec.no_waits && !spec.has_metric && random_below(4) == 0;
 	spec.no_cycles = random_below(5) == 0;
 	spec.no_wire = random_below(5) == 0;
 	return spec;
