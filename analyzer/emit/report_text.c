@@ -114,7 +114,8 @@ static double rank_mean(const struct lw_summary *summary, size_t offset)
 
 static void print_exposed(FILE *out, const struct lw_summary *summary)
 {
-	double entry_ns = RANK_MEAN(summary, exposed_entry_ns);
+	double known_ns = RANK_MEAN(summary, exposed_entry_ns);
+	double entry_ns = isnan(known_ns) ? 0 : known_ns; /* then it stays with the wire */
 	const struct {
 		const char *what;
 		double ns;
@@ -162,9 +163,12 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 		fputc('\n', out);
 		return;
 	}
-	fprintf(out, "  A step takes %s (median of %zu; 95 %%: %s to %s).\n",
-		lw_ns_format(summary->step_ns.value, step), summary->n_steps,
-		lw_ns_format(summary->step_ns.low, low), lw_ns_format(summary->step_ns.high, high));
+	fprintf(out, "  A step takes %s (median of %zu", lw_ns_format(summary->step_ns.value, step),
+		summary->n_steps);
+	if (!isnan(summary->step_ns.low))
+		fprintf(out, "; 95 %%: %s to %s", lw_ns_format(summary->step_ns.low, low),
+			lw_ns_format(summary->step_ns.high, high));
+	fputs(").\n", out);
 	print_exposed(out, summary);
 	fputs("  To change: ", out);
 	print_wrapped(out, 2, 13, lw_advise_top_line(&analysis->advice, advice));

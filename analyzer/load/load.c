@@ -129,6 +129,15 @@ static int choose_ranks(struct lw_run *run, candidates *all)
 			one->rank = 0;
 			one->size = one->size < 0 ? 1 : one->size;
 		}
+	/* Beside ranks that communicated, one that recorded no operation tells nothing: it is missing. */
+	lw_vec_foreach (one, all)
+		if (one->rank >= 0 && !one->n_operations && n_active) {
+			if (one->size > run->size)
+				run->size = one->size;
+			if (one->rank >= run->size)
+				run->size = one->rank + 1;
+			one->rank = LW_NONE;
+		}
 	if (all->n)
 		qsort(all->at, all->n, sizeof(*all->at), compare_candidate);
 	lw_vec_foreach (one, all) {
@@ -174,7 +183,8 @@ static int find_missing(struct lw_run *run)
 			list + n_text, sizeof(list) - n_text, "%s%d", n_text ? ", " : "", i);
 	}
 	return lw_run_diag(run, "load", "missing ranks", run->n_missing_ranks,
-		"%u of %d ranks are not in the run (rank %s%s): give the run files of all hosts",
+		"%u of %d ranks are not in the run, or recorded no operation (rank %s%s): give the"
+		" run files of all hosts",
 		run->n_missing_ranks, run->size, list, n_text >= 60 ? ", ..." : "");
 }
 
@@ -282,7 +292,8 @@ static int join_ranks(struct lw_run *run, lw_load_members *members)
 			run->last_ns = rank->end_ns;
 		if (has_batches && !rank->batches.n)
 			status = lw_run_diag(run, "load", "rank without batches", 1,
-				"rank %d recorded no operation of the framework", rank->rank);
+				"rank %d recorded collectives, but no operation of the framework",
+				rank->rank);
 		if (status < 0)
 			return status;
 	}

@@ -131,6 +131,8 @@ static int do_step(struct overlap *overlap, size_t r, size_t s)
 	step->idle_ns = blocked_ns - step->exposed_ns;
 	status |= lw_intervals_intersect(&overlap->exposed, &phases->entry, &overlap->part);
 	step->exposed_entry_ns = lw_intervals_length_ns(&overlap->part);
+	if (phases->is_partial)
+		step->exposed_entry_ns = LW_NS_UNKNOWN;
 	status |= take(overlap, &phases->allreduce, &step->exposed_allreduce_ns);
 	status |= take(overlap, &phases->misc, &step->exposed_misc_ns);
 	status |= take(overlap, &phases->wait, &step->exposed_wait_ns);

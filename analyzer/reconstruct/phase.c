@@ -161,7 +161,7 @@ static int add_batch(
 		wire_end_ns = batch->wire_end_ns;
 	}
 	status |= lw_intervals_add(&phases->allreduce, wire_start_ns, wire_end_ns);
-	if (group->n_ranks == group->n_wanted && group->n_wanted > 1)
+	if (group->n_wanted > 1)
 		status |= lw_intervals_add(&phases->entry, wire_start_ns,
 			group->last_start_ns < wire_end_ns ? group->last_start_ns : wire_end_ns);
 	return status;
@@ -179,12 +179,17 @@ int lw_phases_collect(struct lw_phases *phases, size_t rank_index, size_t s)
 	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
 		sets[i]->n = 0;
 	phases->running.n = 0;
-	phases->has_ready = false;
+	phases->has_ready = phases->is_partial = false;
 	/* An operation may reach over the edge of its step: look at the neighbours too. */
 	for (size_t i = s ? s - 1 : 0; i <= s + 1 && i < rank->steps.n; i++)
-		for (uint32_t b = 0; b < rank->steps.at[i].n_batches; b++)
-			status |= add_batch(
-				phases, rank, &rank->batches.at[rank->steps.at[i].first_batch + b]);
+		for (uint32_t b = 0; b < rank->steps.at[i].n_batches; b++) {
+			const struct lw_batch *batch =
+				&rank->batches.at[rank->steps.at[i].first_batch + b];
+			const struct lw_group *group = &phases->run->groups.at[batch->group];
+
+			phases->is_partial |= i == s && group->n_ranks < group->n_wanted;
+			status |= add_batch(phases, rank, batch);
+		}
 	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
 		lw_intervals_unite(sets[i], 0);
 		lw_intervals_clip(sets[i], step->start_ns, step->end_ns);
@@ -222,6 +227,8 @@ int lw_run_phases(struct lw_run *run)
 			step->tick_ns = lw_intervals_length_ns(&phases.tick);
 			step->negotiate_ns = lw_intervals_length_ns(&phases.negotiate);
 			step->wait_ns = lw_intervals_length_ns(&phases.wait);
+			if (phases.is_partial)
+				step->late_ns = step->tick_ns = step->entry_ns = LW_NS_UNKNOWN;
 			if (!phases.has_ready)
 				step->negotiate_ns = step->wait_ns = step->late_ns = step->tick_ns =
 					LW_NS_UNKNOWN;

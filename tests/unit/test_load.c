@@ -166,6 +166,23 @@ static void stores_of_several_ranks_become_one_run(void **state)
 	lw_run_free(run);
 }
 
+static void a_rank_without_operations_is_missing(void **state)
+{
+	struct make_run spec = make_run_job(3, 3);
+	struct lw_run *run;
+
+	(void)state;
+	spec.extra_sql =
+		"DELETE FROM batch WHERE thread_id > 4; DELETE FROM collective WHERE thread_id > 4;"
+		"DELETE FROM batch_tensor WHERE thread_id > 4";
+	run = run_fixture_load(&spec);
+	assert_int_equal(run->ranks.n, 2);
+	assert_int_equal(run->size, 3);
+	assert_int_equal(run->n_missing_ranks, 1);
+	assert_non_null(strstr(run->diags.at[0].text, "(rank 2)"));
+	lw_run_free(run);
+}
+
 static void losses_and_refused_hooks_are_findings(void **state)
 {
 	struct make_run spec = make_run_job(2, 2);
@@ -274,6 +291,7 @@ int main(void)
 		cmocka_unit_test(agreed_is_the_end_of_the_round_before),
 		cmocka_unit_test(a_round_older_than_the_ready_time_is_not_believed),
 		cmocka_unit_test(stores_of_several_ranks_become_one_run),
+		cmocka_unit_test(a_rank_without_operations_is_missing),
 		cmocka_unit_test(losses_and_refused_hooks_are_findings),
 		cmocka_unit_test(impossible_rows_are_counted_and_left_out),
 		cmocka_unit_test(collectives_stand_for_batches_where_there_is_no_framework),

@@ -79,6 +79,22 @@ static void without_wire_records_copies_count_as_allreduce(void **state)
 	lw_run_free(run);
 }
 
+static void a_lost_record_costs_its_own_step_only(void **state)
+{
+	struct make_run spec = make_run_job(2, 6);
+	struct lw_run *run;
+
+	(void)state;
+	spec.has_lost = true;
+	spec.lost_step = 3;
+	run = run_fixture_analyze(&spec);
+	assert_int_equal(run->ranks.at[1].steps.at[3].tick_ns, LW_NS_UNKNOWN);
+	assert_int_equal(run->ranks.at[1].steps.at[2].tick_ns, 3000000);
+	assert_int_equal(run->ranks.at[1].steps.at[4].tick_ns, 3000000);
+	assert_int_equal(run->ranks.at[1].steps.at[4].entry_ns, 0);
+	lw_run_free(run);
+}
+
 static void one_ranks_view_negotiates_until_agreed(void **state)
 {
 	struct make_run spec = make_run_job(1, 4);
@@ -117,6 +133,7 @@ int main(void)
 		cmocka_unit_test(a_late_rank_is_negotiate_on_every_rank),
 		cmocka_unit_test(waiting_behind_an_operation_is_no_tick),
 		cmocka_unit_test(without_wire_records_copies_count_as_allreduce),
+		cmocka_unit_test(a_lost_record_costs_its_own_step_only),
 		cmocka_unit_test(one_ranks_view_negotiates_until_agreed),
 		cmocka_unit_test(ddp_does_not_negotiate),
 	};
