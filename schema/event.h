@@ -211,10 +211,10 @@ struct lw_ev_clock {
 };
 
 struct lw_ev_comm {
-	uint64_t comm; /* the same on all its ranks: hash of its world ranks, parent and serial */
-	uint64_t parent;    /* comm it was made from, 0 = none or unknown */
+	uint64_t comm;   /* the same on all its ranks: hash of its world ranks, parent and serial */
+	uint64_t parent; /* comm it was made from, 0 = none or unknown */
 	int32_t size, rank; /* members, and this rank's place */
-	uint32_t serial;    /* k-th of its kind (MPI: made from that parent), equal on all its ranks */
+	uint32_t serial; /* k-th of its kind (MPI: made from that parent), equal on all its ranks */
 	uint16_t transport; /* enum lw_transport */
 	uint16_t reserved16;
 	uint64_t reserved;

@@ -62,9 +62,19 @@ typedef int lw_mpi_fn(uintptr_t a0, uintptr_t a1, uintptr_t a2, uintptr_t a3, ui
 #define LW_MPI_HELPERS(X)                                                                          \
 	X(Comm_rank)                                                                               \
 	X(Comm_size)                                                                               \
-	X(Comm_remote_size) X(Comm_test_inter) X(Comm_group) X(Comm_remote_group) X(Group_size)    \
-		X(Group_translate_ranks) X(Group_free) X(Type_size_x) X(Topo_test) X(Cartdim_get)  \
-			X(Graph_neighbors_count) X(Dist_graph_neighbors_count) X(Get_elements_x)
+	X(Comm_remote_size)                                                                        \
+	X(Comm_test_inter)                                                                         \
+	X(Comm_group)                                                                              \
+	X(Comm_remote_group)                                                                       \
+	X(Group_size)                                                                              \
+	X(Group_translate_ranks)                                                                   \
+	X(Group_free)                                                                              \
+	X(Type_size_x)                                                                             \
+	X(Topo_test)                                                                               \
+	X(Cartdim_get)                                                                             \
+	X(Graph_neighbors_count)                                                                   \
+	X(Dist_graph_neighbors_count)                                                              \
+	X(Get_elements_x)
 /* From the int of a Fortran program to a handle (Open MPI; in MPICH they are the same). */
 typedef uintptr_t lw_mpi_f2c_fn(int fortran);
 #define LW_MPI_CONVERTERS(X) X(Comm_f2c) X(Type_f2c) X(Op_f2c) X(Request_f2c)
