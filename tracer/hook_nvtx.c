@@ -42,8 +42,6 @@ struct callbacks {
 	int (*get)(int module, void ***ret_table, unsigned *ret_n);
 };
 
-static _Thread_local struct lw_ranges ranges;
-
 /* ---- names: domains and registered strings live as long as the process -------------------------- */
 
 static char names[1 << 16];
@@ -189,12 +187,12 @@ static void mark(const struct attributes *attributes)
 
 static int push_text(const char *text)
 {
-	return lw_ranges_push(&ranges, NULL, full_name(NULL, MESSAGE_ASCII, text), 0);
+	return lw_ranges_push(NULL, full_name(NULL, MESSAGE_ASCII, text), 0);
 }
 
 static int domain_push(const char *domain, const struct attributes *attributes)
 {
-	return lw_ranges_push(&ranges, domain, name_of(domain, attributes), value_of(attributes));
+	return lw_ranges_push(domain, name_of(domain, attributes), value_of(attributes));
 }
 
 static int push(const struct attributes *attributes)
@@ -204,7 +202,7 @@ static int push(const struct attributes *attributes)
 
 static int domain_pop(const char *domain)
 {
-	return lw_ranges_pop(&ranges, domain, LW_MARK_NVTX_RANGE);
+	return lw_ranges_pop(domain, LW_MARK_NVTX_RANGE);
 }
 
 static int pop(void)

@@ -15,7 +15,7 @@
 #undef lapwing_range_push
 #undef lapwing_range_pop
 
-static _Thread_local struct lw_ranges ranges;
+static const char own_domain[1]; /* its address tells the user's ranges from NVTX's */
 
 void lw_mark_record(enum lw_mark_op op, int64_t t0_ns, int64_t t1_ns, uint64_t name, int64_t value)
 {
@@ -27,42 +27,49 @@ void lw_mark_record(enum lw_mark_op op, int64_t t0_ns, int64_t t1_ns, uint64_t n
 	lw_record(&event);
 }
 
-static int count_open(const struct lw_ranges *stack, const void *domain)
+static int count_open(const struct lw_thread_memory *stack, const void *domain)
 {
 	int n = 0;
 
 	for (uint32_t i = 0; i < stack->n_open; i++)
-		n += stack->open[i].domain == domain;
+		n += stack->ranges[i].domain == domain;
 	return n;
 }
 
-int lw_ranges_push(struct lw_ranges *stack, const void *domain, uint64_t name, int64_t value)
+int lw_ranges_push(const void *domain, uint64_t name, int64_t value)
 {
+	struct lw_thread_memory *stack = lw_thread_memory();
+
+	if (!stack)
+		return 0;
 	if (stack->n_open == LW_RANGES_MAX) {
 		lw_loss(LW_LOSS_TABLE_FULL, 1, "ranges nested too deep");
 		return LW_RANGES_MAX + (int)stack->n_overflow++;
 	}
-	stack->open[stack->n_open++] = (struct lw_range){.domain = domain,
+	stack->ranges[stack->n_open++] = (struct lw_range){.domain = domain,
 		.t0_ns = lw_is_live() ? lw_now_ns() : 0,
 		.name = name,
 		.value = value};
 	return count_open(stack, domain) - 1;
 }
 
-int lw_ranges_pop(struct lw_ranges *stack, const void *domain, enum lw_mark_op op)
+int lw_ranges_pop(const void *domain, enum lw_mark_op op)
 {
-	uint32_t at = stack->n_open;
+	struct lw_thread_memory *stack = lw_tls.memory;
+	uint32_t at = stack ? stack->n_open : 0;
 	struct lw_range range;
 
+	if (!stack)
+		return -1;
 	if (stack->n_overflow)
 		return LW_RANGES_MAX + (int)--stack->n_overflow;
-	while (at && stack->open[at - 1].domain != domain)
+	while (at && stack->ranges[at - 1].domain != domain)
 		at--;
 	if (!at)
 		return -1;
-	range = stack->open[at - 1];
-	memmove(&stack->open[at - 1], &stack->open[at],
-		(stack->n_open - at) * sizeof(stack->open[0]));
+	range = stack->ranges[at - 1];
+	memmove(&stack->ranges[at - 1], &stack->ranges[at],
+		(stack->n_open - at) * sizeof(stack->ranges[0]));
 	stack->n_open--;
 	if (range.t0_ns)
 		lw_mark_record(op, range.t0_ns, lw_now_ns(), range.name, range.value);
@@ -93,10 +100,10 @@ LW_EXPORT void lapwing_mark(const char *name)
 LW_EXPORT void lapwing_range_push(const char *name)
 {
 	if (is_live())
-		lw_ranges_push(&ranges, NULL, lw_string_z(name), 0);
+		lw_ranges_push(own_domain, lw_string_z(name), 0);
 }
 
 LW_EXPORT void lapwing_range_pop(void)
 {
-	lw_ranges_pop(&ranges, NULL, LW_MARK_RANGE);
+	lw_ranges_pop(own_domain, LW_MARK_RANGE);
 }

@@ -20,26 +20,71 @@
 #include "tracer/internal.h"
 #include "tracer/tracer.h"
 
-enum { MAX_RINGS = 4096, N_SENT_STRINGS = 4096 };
+enum { MAX_RINGS = 4096 }; /* at a time */
 
 _Thread_local struct lw_tls lw_tls;
 
 static _Atomic(struct lw_ring_header *) rings[MAX_RINGS]; /* of this process, for the orderly end */
-static _Atomic uint32_t n_rings;
+static _Atomic uint32_t n_slots;                          /* of rings[] that were ever used */
+static _Atomic uint32_t n_serials;                        /* rings made so far */
 static _Atomic uint64_t losses[16]; /* by enum lw_loss_reason, not yet recorded */
 static pthread_key_t thread_end_key;
 static pthread_once_t thread_end_once = PTHREAD_ONCE_INIT;
 
-static void close_thread(void *ring)
+/* Takes @ring out of rings[]. Return: true when it was there; the exit of the process may have it. */
+static bool take_ring(struct lw_ring_header *ring)
 {
-	struct lw_ring_header *own = ring;
+	uint32_t n = atomic_load(&n_slots);
 
-	if (!lw_is_live() || lw_tls.epoch != lw_epoch || lw_tls.ring != own)
-		return;
-	lw_losses_flush();
-	/* From here on this thread records no more: a late destructor's call is counted, not stored. */
-	lw_tls.busy = UINT16_MAX / 2;
-	atomic_store_explicit(&own->closed, 1, memory_order_release);
+	for (uint32_t i = 0; i < n && i < MAX_RINGS; i++) {
+		struct lw_ring_header *there = ring;
+
+		if (atomic_compare_exchange_strong(&rings[i], &there, NULL))
+			return true;
+	}
+	return false;
+}
+
+static bool keep_ring(struct lw_ring_header *ring)
+{
+	for (uint32_t i = 0; i < MAX_RINGS; i++) {
+		struct lw_ring_header *none = NULL;
+		uint32_t n = atomic_load(&n_slots);
+
+		while (n <= i && !atomic_compare_exchange_weak(&n_slots, &n, i + 1))
+			;
+		if (atomic_compare_exchange_strong(&rings[i], &none, ring))
+			return true;
+	}
+	return false;
+}
+
+static void free_memory(void)
+{
+	if (lw_tls.memory)
+		munmap(lw_tls.memory, sizeof(*lw_tls.memory));
+	lw_tls.memory = NULL;
+}
+
+/* The thread ends: its last records are in, and what was mapped for it is given back. */
+static void close_thread(void *unused)
+{
+	struct lw_ring_header *ring = lw_tls.ring;
+
+	(void)unused;
+	if (lw_is_live() && ring && lw_tls.epoch == lw_epoch) {
+		lw_losses_flush();
+		/* From here on this thread records no more: a late destructor's call is counted. */
+		lw_tls.busy = UINT16_MAX / 2;
+		if (take_ring(ring)) {
+			uint32_t n_records = ring->n_records;
+
+			lw_tls.ring = NULL;
+			atomic_store_explicit(&ring->closed, 1, memory_order_release);
+			munmap(ring, lw_ring_file_bytes(n_records));
+		}
+	}
+	free_memory();
 }
 
 static void make_thread_end_key(void)
@@ -81,14 +126,14 @@ struct lw_ring_header *lw_ring_create(void)
 {
 	const char *dir = lw_ring_dir();
 	uint32_t n_records = ring_records_wanted(), tid = (uint32_t)syscall(SYS_gettid);
-	uint32_t slot = atomic_fetch_add(&n_rings, 1);
+	uint32_t first_serial = atomic_fetch_add(&n_serials, 1);
 	struct lw_ring_header *ring = MAP_FAILED;
 	char draft[512], name[512];
 	int fd = -1;
 
-	if (!dir || slot >= MAX_RINGS)
+	if (!dir)
 		return NULL;
-	snprintf(draft, sizeof(draft), "%s/%d.%u.%u.tmp", dir, (int)lw_own_pid, tid, slot);
+	snprintf(draft, sizeof(draft), "%s/%d.%u.%u.tmp", dir, (int)lw_own_pid, tid, first_serial);
 	fd = (int)syscall(
 		SYS_openat, AT_FDCWD, draft, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -106,8 +151,9 @@ struct lw_ring_header *lw_ring_create(void)
 		goto fail;
 	ring->process_start_ticks = process_start_ticks();
 	ring->created_ns = lw_now_ns();
-	lw_ring_init(ring, n_records, (uint32_t)lw_own_pid, tid, slot);
-	for (uint32_t serial = slot;; serial++) { /* an exec ago this pid may have had the name */
+	lw_ring_init(ring, n_records, (uint32_t)lw_own_pid, tid, first_serial);
+	for (uint32_t serial = first_serial;;
+		serial++) { /* an exec ago this pid may have had the name */
 		ring->serial = serial;
 		snprintf(name, sizeof(name), "%s/%d.%u.%u" LW_RUNDIR_RING_EXT, dir, (int)lw_own_pid,
 			tid, serial);
@@ -117,7 +163,8 @@ struct lw_ring_header *lw_ring_create(void)
 			goto fail;
 	}
 	syscall(SYS_close, fd);
-	atomic_store(&rings[slot], ring);
+	if (!keep_ring(ring)) /* too many at a time: it works, but is not closed at exit */
+		lw_loss(LW_LOSS_TABLE_FULL, 1, NULL);
 	return ring;
 fail:
 	if (ring != MAP_FAILED)
@@ -127,23 +174,45 @@ fail:
 	return NULL;
 }
 
+static void watch_thread_end(void)
+{
+	pthread_once(&thread_end_once, make_thread_end_key);
+	if (thread_end_key != (pthread_key_t)-1)
+		pthread_setspecific(thread_end_key, &lw_tls);
+}
+
+struct lw_thread_memory *lw_thread_memory(void)
+{
+	int saved_errno = errno;
+	void *memory;
+
+	if (lw_tls.memory || lw_tls.busy)
+		return lw_tls.memory;
+	lw_tls.busy++;
+	memory = mmap(NULL, sizeof(*lw_tls.memory), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory != MAP_FAILED) {
+		lw_tls.memory = memory;
+		watch_thread_end();
+	}
+	lw_tls.busy--;
+	errno = saved_errno;
+	return lw_tls.memory;
+}
+
 /* The first record of a thread. Return: this thread has a ring now. */
 static bool open_ring(void)
 {
 	int saved_errno = errno;
 
+	if (lw_tls.memory) /* of the ring that this thread had before a fork */
+		memset(lw_tls.memory->sent_strings, 0, sizeof(lw_tls.memory->sent_strings));
+	lw_thread_memory(); /* without it every use of a text defines it again */
 	lw_tls.busy++;
-	pthread_once(&thread_end_once, make_thread_end_key);
 	lw_tls.epoch = lw_epoch;
 	lw_tls.ring = lw_ring_create();
-	if (lw_tls.ring) {
-		lw_tls.sent_strings = mmap(NULL, N_SENT_STRINGS * sizeof(uint64_t),
-			PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (lw_tls.sent_strings == MAP_FAILED)
-			lw_tls.sent_strings = NULL; /* then every use defines its text again */
-		if (thread_end_key != (pthread_key_t)-1)
-			pthread_setspecific(thread_end_key, lw_tls.ring);
-	}
+	if (lw_tls.ring)
+		watch_thread_end();
 	lw_tls.busy--;
 	errno = saved_errno;
 	return lw_tls.ring != NULL;
@@ -185,10 +254,10 @@ uint64_t lw_string(const char *text, size_t n)
 	id = lw_string_id(text, n);
 	if (!lw_is_live())
 		return id;
-	if (lw_tls.epoch == lw_epoch && lw_tls.sent_strings) {
-		if (lw_tls.sent_strings[id % N_SENT_STRINGS] == id)
+	if (lw_tls.epoch == lw_epoch && lw_tls.memory) {
+		if (lw_tls.memory->sent_strings[id % LW_SENT_STRINGS] == id)
 			return id;
-		lw_tls.sent_strings[id % N_SENT_STRINGS] = id;
+		lw_tls.memory->sent_strings[id % LW_SENT_STRINGS] = id;
 	}
 	event.t0_ns = event.t1_ns = lw_now_ns();
 	event.string.id = id;
@@ -235,10 +304,11 @@ void lw_losses_flush(void)
 
 void lw_rings_close(void)
 {
-	uint32_t n = atomic_load(&n_rings);
+	uint32_t n = atomic_load(&n_slots);
 
 	for (uint32_t i = 0; i < n && i < MAX_RINGS; i++) {
-		struct lw_ring_header *ring = atomic_load(&rings[i]);
+		/* taken out: a thread that ends now must not unmap it under us */
+		struct lw_ring_header *ring = atomic_exchange(&rings[i], NULL);
 
 		if (ring)
 			atomic_store_explicit(&ring->closed, 1, memory_order_release);
@@ -247,11 +317,12 @@ void lw_rings_close(void)
 
 void lw_rings_forget(void)
 {
-	uint32_t n = atomic_load(&n_rings);
+	uint32_t n = atomic_load(&n_slots);
 
 	for (uint32_t i = 0; i < n && i < MAX_RINGS; i++)
 		atomic_store(&rings[i], NULL);
-	atomic_store(&n_rings, 0);
+	atomic_store(&n_slots, 0);
+	atomic_store(&n_serials, 0);
 	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
 		atomic_store(&losses[i], 0);
 }

@@ -58,6 +58,27 @@ bool lw_hook_wanted(const char *name);
 /** lw_hook_named() - does LAPWING_HOOKS name @name itself? For what is off unless asked for: "gloo_preamble". */
 bool lw_hook_named(const char *name);
 
+enum { LW_SENT_STRINGS = 4096, LW_RANGES_MAX = 32 };
+
+struct lw_range {           /* open, of this thread */
+	const void *domain; /* ranges of one domain nest among themselves only */
+	int64_t t0_ns;      /* 0: the process was not live then, so the end is not recorded */
+	uint64_t name;      /* string id */
+	int64_t value;
+};
+
+/* What a recording thread needs besides its ring. Mapped, not in TLS: this library must also load by
+ * dlopen (injection interfaces), where room for static TLS is scarce. Gone when the thread ends. */
+struct lw_thread_memory {
+	uint64_t sent_strings[LW_SENT_STRINGS]; /* direct-mapped: ids that this ring has defined */
+	uint32_t n_open;                        /* of ranges[] */
+	uint32_t n_overflow; /* pushed on top of a full stack: counted as lost, popped in silence */
+	struct lw_range ranges[LW_RANGES_MAX];
+};
+
+/** lw_thread_memory() - this thread's, mapped at the first call. Return: NULL = no memory. */
+struct lw_thread_memory *lw_thread_memory(void);
+
 /* ---- recording ------------------------------------------------------------------------------- */
 
 struct lw_tls {
@@ -65,7 +86,7 @@ struct lw_tls {
 	uint32_t epoch;              /* of the process that ring belongs to; see core.c */
 	uint16_t busy;               /* > 0: inside the tracer; records are refused and counted */
 	uint16_t mpi_depth;          /* > 0: inside an MPI call (Fortran -> C, MPI inside MPI) */
-	uint64_t *sent_strings;      /* direct-mapped cache of ids this ring has already defined */
+	struct lw_thread_memory *memory; /* NULL until needed; see lw_thread_memory() */
 };
 extern _Thread_local struct lw_tls lw_tls __attribute__((tls_model("initial-exec")));
 

@@ -66,3 +66,7 @@ def every_collective():
 
 result = every_collective() if mode == "collectives" else train()
 print(json.dumps(dict(result, rank=rank)), flush=True)
+if mode == "fp16":
+    # torch 1.13 with a communication hook aborts in half of its exits (a thread that nobody joined),
+    # also without a tracer: leave before it tears itself down.
+    os._exit(0)
