@@ -76,13 +76,25 @@ static int predict(
 
 /* ---- text ------------------------------------------------------------------------------------- */
 
-static void write_setting(const struct lw_prediction *prediction, char text[128])
+static void write_setting(
+	const struct predictor *predictor, const struct lw_prediction *prediction, char text[128])
 {
+	const char *plural = prediction->n_ranks == 1 ? "" : "s";
 	char bytes[LW_UNIT_TEXT_BYTES];
 
-	snprintf(text, 128, "fusion threshold %s, cycle %g ms, %u rank%s",
-		lw_bytes_format(prediction->fusion_bytes, bytes), prediction->cycle_ns / 1e6,
-		prediction->n_ranks, prediction->n_ranks == 1 ? "" : "s");
+	if (predictor->replay->is_ddp)
+		snprintf(text, 128, "buckets as recorded, %u rank%s", prediction->n_ranks, plural);
+	else
+		snprintf(text, 128, "fusion threshold %s, cycle %g ms, %u rank%s",
+			lw_bytes_format(prediction->fusion_bytes, bytes),
+			prediction->cycle_ns / 1e6, prediction->n_ranks, plural);
+}
+
+static const char *model_name(const struct predictor *predictor)
+{
+	if (predictor->options->model == HVD_CYCLE && predictor->replay->is_ddp)
+		return "ddp";
+	return model_names[predictor->options->model];
 }
 
 static void print_frac(const char *name, double frac)
@@ -99,7 +111,7 @@ static void print_head(const struct predictor *predictor)
 		.n_ranks = replay->input.n_ranks};
 	char setting[128], step[LW_UNIT_TEXT_BYTES];
 
-	write_setting(&recorded, setting);
+	write_setting(predictor, &recorded, setting);
 	printf("recorded   %s: %s a step, measured (median of %u)\n", setting,
 		lw_ns_format(predictor->recorded_ns.value, step), replay->n_steps);
 }
@@ -126,7 +138,7 @@ static void print_one(const struct predictor *predictor, const struct result *re
 	char setting[128], step[LW_UNIT_TEXT_BYTES], low[LW_UNIT_TEXT_BYTES],
 		high[LW_UNIT_TEXT_BYTES];
 
-	write_setting(prediction, setting);
+	write_setting(predictor, prediction, setting);
 	printf("%-10s %s", lw_how_name(prediction->step_ns.how), setting);
 	print_frac("bandwidth", whatif->bandwidth_frac);
 	print_frac("latency", whatif->latency_frac);
@@ -187,7 +199,7 @@ static void put_result(
 	lw_json_object(json, NULL);
 	lw_json_string(json, "lapwing", "predict");
 	lw_json_int(json, "schema_version", 1);
-	lw_json_string(json, "model", model_names[predictor->options->model]);
+	lw_json_string(json, "model", model_name(predictor));
 	lw_json_object(json, "setting");
 	lw_json_double(json, "fusion_bytes", prediction->fusion_bytes);
 	lw_json_double(json, "cycle_ns", prediction->cycle_ns);
@@ -244,6 +256,9 @@ static int answer(struct predictor *predictor)
 	size_t n;
 	int status = LW_OK;
 
+	if (options->is_grid && predictor->replay->is_ddp)
+		return lw_fail(LW_ERR_UNSUPPORTED,
+			"--grid is over fusion thresholds and cycle times; a torch DDP job has neither");
 	if (options->is_grid)
 		lw_advise_grid(predictor->replay, &grid);
 	n = grid.n_fusion * grid.n_cycle;
@@ -384,7 +399,7 @@ int lw_cmd_predict(int argc, char **argv)
 		{"json-schema", KEY_SCHEMA, NULL, 0, "print the JSON Schema of --json and end", 0},
 		{0}};
 	static const struct argp argp = {argp_options, parse, "RUN...",
-		"Predicts the step time of a recorded Horovod job under other settings. What is not given"
+		"Predicts the step time of a recorded Horovod or torch DDP job under other settings. What is not given"
 		" stays as recorded."
 		"\vExit codes: 0 done, 1 failed or not predictable, 3 done, but the run lost or misses data.",
 		NULL, NULL, NULL};

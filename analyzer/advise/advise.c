@@ -13,6 +13,7 @@
 
 static const struct lw_adviser advisers[] = {
 	{"horovod.fusion_cycle", "Fusion threshold and cycle time", lw_advise_fusion_cycle},
+	{"ddp.buckets", "Buckets of torch DDP", lw_advise_ddp},
 	{"horovod.evidence", "What this run cannot tell", lw_advise_evidence},
 };
 enum { N_ADVISERS = sizeof(advisers) / sizeof(advisers[0]) };

@@ -77,6 +77,7 @@ int lw_advise_find(struct lw_advice_list *list, const char *id, const char *form
 /* The advisers. */
 int lw_advise_fusion_cycle(
 	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list);
+int lw_advise_ddp(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list);
 int lw_advise_evidence(
 	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list);
 

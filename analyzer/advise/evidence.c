@@ -73,6 +73,8 @@ int lw_advise_evidence(
 	int status = find_steps(self, list);
 
 	(void)run;
+	if (list->replay->is_ddp)
+		return status;
 	if (status == LW_OK)
 		status = find_sizes(self, list);
 	if (status == LW_OK)

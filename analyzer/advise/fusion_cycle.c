@@ -325,6 +325,8 @@ int lw_advise_fusion_cycle(
 	int status;
 
 	(void)run;
+	if (list->replay->is_ddp)
+		return LW_OK;
 	search.base_ns = malloc(2 * n * sizeof(*search.base_ns));
 	if (!search.base_ns)
 		return lw_fail(LW_ERR_NOMEM, "no memory to search settings");

@@ -55,13 +55,13 @@ static int find_tensors(const struct lw_run *run, struct lw_replay *replay, uint
 				replay->tensor_of[n] = member->tensor;
 				input_of[member->tensor] = n++;
 			}
-			replay->tensors[input_of[member->tensor]] =
-				(struct lw_hvd_tensor){bytes, fuse_class(batch)};
+			replay->tensors[input_of[member->tensor]] = (struct lw_hvd_tensor){
+				bytes, replay->is_ddp ? -1 : fuse_class(batch)};
 		}
 	}
 	if (n == 0)
 		return lw_fail(LW_ERR_LIMIT,
-			"the run holds no batch of Horovod's, so there is nothing to replay");
+			"the run holds no batch of gradients, so there is nothing to replay");
 	replay->input.n_tensors = n;
 	return LW_OK;
 }
@@ -205,6 +205,8 @@ static int take_setting(struct lw_run *run, struct lw_replay *replay)
 	double fusion_bytes = rank->setting[LW_SETTING_FUSION_BYTES];
 	double cycle_ns = rank->setting[LW_SETTING_CYCLE_NS];
 
+	if (replay->is_ddp) /* sent as they are, at once */
+		return LW_OK;
 	for (size_t r = 0; r < run->ranks.n; r++)
 		if (run->ranks.at[r].setting_changed)
 			return lw_fail(LW_ERR_LIMIT,
@@ -252,9 +254,11 @@ int lw_extract_job(struct lw_run *run, struct lw_replay *replay)
 
 	if (run->ranks.n == 0)
 		return lw_fail(LW_ERR_LIMIT, "the run holds no rank");
-	if (run->is_plain || run->ranks.at[0].framework != LW_FRAMEWORK_HOROVOD)
+	replay->is_ddp = run->ranks.at[0].framework == LW_FRAMEWORK_TORCH_DDP;
+	if (run->is_plain ||
+		(run->ranks.at[0].framework != LW_FRAMEWORK_HOROVOD && !replay->is_ddp))
 		return lw_fail(LW_ERR_LIMIT,
-			"the run is not a Horovod job: only Horovod's loop can be replayed");
+			"the run is neither a Horovod nor a torch DDP job: only their loops can be replayed");
 	for (size_t s = 0; s < run->ranks.at[0].steps.n; s++)
 		n_steps += lw_extract_is_counted(run, s);
 	if (n_steps < MIN_STEPS)

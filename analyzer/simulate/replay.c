@@ -195,6 +195,9 @@ static int whatif_job(
 	int status;
 
 	recorded_job(replay, job);
+	if (replay->is_ddp && (isfinite(whatif->fusion_bytes) || isfinite(whatif->cycle_ns)))
+		return lw_fail(LW_ERR_UNSUPPORTED,
+			"torch DDP has no fusion threshold and no cycle time: its buckets are made when the job starts");
 	if (isfinite(whatif->fusion_bytes))
 		job->setting.fusion_bytes = (uint64_t)whatif->fusion_bytes;
 	if (isfinite(whatif->cycle_ns))

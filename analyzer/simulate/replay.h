@@ -5,6 +5,9 @@
  * Reads:  a run after match and step.   Writes: nothing; findings become diags of the run.
  * Not for: the loop itself (hvd_cycle.h), or which setting to take (advise/).
  *
+ * A torch DDP run is replayed with the buckets that it recorded: each is sent, alone and in order, when
+ * every rank has it. That is the same loop without a period, a round's cost or fusion.
+ *
  * The recorded setting is replayed first. What the replay misses, the recorded median step minus the
  * simulated one, is added to every prediction: compute is replayed as recorded, so a miss can only
  * be time that the loop spends and the model does not know (scheduling, callbacks), and that comes
@@ -32,6 +35,7 @@ struct lw_replay {
 	double *recorded_step_ns; /* [n_steps]: mean over ranks, without the doubled first */
 	uint32_t n_steps;
 	struct lw_hvd_setting setting; /* as recorded */
+	bool is_ddp;                   /* torch DDP: its recorded buckets, no loop, no settings */
 	bool is_setting_known;         /* else Horovod's defaults are assumed */
 	struct lw_hvd_cost cost;       /* without wire: that is set for each run */
 	struct lw_wire wire;
@@ -71,7 +75,7 @@ struct lw_prediction {
 
 /**
  * lw_replay_new() - take the inputs out of @run and replay the recorded setting.
- * Return: LW_OK; LW_ERR_LIMIT with the reason (no Horovod batches, too few counted steps, no ready
+ * Return: LW_OK; LW_ERR_LIMIT with the reason (neither Horovod nor DDP, too few counted steps, no ready
  * times, no setting), LW_ERR_NOMEM. Free with lw_replay_free().
  */
 int lw_replay_new(struct lw_run *run, struct lw_replay **ret_replay);
@@ -90,7 +94,8 @@ uint32_t lw_replay_n(const struct lw_replay *replay);
 /**
  * lw_replay_predict() - the median step under @whatif.
  * @ret_step_ns: NULL, or lw_replay_n() corrected step times (mean over ranks), in recorded order
- * Return: LW_OK, LW_ERR_NOMEM (more ranks than recorded need more memory).
+ * Return: LW_OK, LW_ERR_UNSUPPORTED (threshold or cycle asked of a DDP run, ranks of a run of one
+ * rank), LW_ERR_NOMEM.
  */
 int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 	struct lw_prediction *ret_prediction, double *ret_step_ns);

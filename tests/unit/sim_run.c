@@ -134,6 +134,9 @@ static void record_step(void *context, uint32_t step, const int64_t *start_ns,
 			.blocked_ns = ORIGIN_NS + blocked_ns[r],
 			.resumed_ns = ORIGIN_NS + resumed_ns[r]};
 		struct lw_interval wait = {one.blocked_ns, one.blocked_ns};
+		int64_t poll_ns = recorder->spec->cost.poll_ns > 0
+					  ? (int64_t)recorder->spec->cost.poll_ns
+					  : one.resumed_ns - one.blocked_ns;
 		size_t b = rank->batches.n;
 
 		while (b > 0 && rank->batches.at[b - 1].step == (int32_t)step)
@@ -143,7 +146,7 @@ static void record_step(void *context, uint32_t step, const int64_t *start_ns,
 		lw_vec_push(&rank->steps, one);
 		while (wait.end_ns < one.resumed_ns) { /* one sleep after the other */
 			wait.start_ns = wait.end_ns;
-			wait.end_ns += (int64_t)recorder->spec->cost.poll_ns;
+			wait.end_ns += poll_ns;
 			lw_vec_push(&rank->waits, wait);
 		}
 		recorder->start_ns[r] = end_ns[r];

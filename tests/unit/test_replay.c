@@ -256,9 +256,45 @@ static void runs_that_cannot_be_replayed_say_why(void **state)
 	assert_int_equal(lw_replay_new(run, &replay), LW_ERR_LIMIT);
 	assert_non_null(strstr(lw_error_text(), "0 counted steps"));
 
-	run->ranks.at[0].framework = LW_FRAMEWORK_TORCH_DDP;
+	run->ranks.at[0].framework = LW_FRAMEWORK_NONE;
 	assert_int_equal(lw_replay_new(run, &replay), LW_ERR_LIMIT);
-	assert_non_null(strstr(lw_error_text(), "not a Horovod job"));
+	assert_non_null(strstr(lw_error_text(), "neither a Horovod nor"));
+	sim_run_free(run);
+}
+
+/* Buckets are sent alone and in order when every rank has them: no fusion, no rounds. */
+static void a_ddp_run_is_replayed_with_its_buckets(void **state)
+{
+	struct sim_spec spec = spec_of(2, 0, 0);
+	struct lw_whatif whatif = LW_WHATIF_RECORDED;
+	struct lw_prediction prediction;
+	struct lw_replay *replay;
+	struct lw_run *run;
+	double truth_ns;
+
+	(void)state;
+	spec.cost = (struct lw_hvd_cost){.wire_ns = true_wire_ns};
+	run = sim_run_new(&spec);
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		run->ranks.at[r].framework = LW_FRAMEWORK_TORCH_DDP;
+		run->ranks.at[r].setting[LW_SETTING_FUSION_BYTES] = NAN;
+		run->ranks.at[r].setting[LW_SETTING_CYCLE_NS] = NAN;
+		lw_vec_free(&run->ranks.at[r].cycles);
+	}
+	replay = replay_of(run);
+	truth_ns = sim_median_ns(&spec);
+	print_message(
+		"ddp: true %.3f ms, replay off by %+.3f ms\n", truth_ns / MS, replay->bias_ns / MS);
+	assert_true(replay->is_ddp);
+	assert_true(fabs(replay->bias_ns) < 0.005 * truth_ns);
+	whatif.bandwidth_frac = 2;
+	assert_int_equal(lw_replay_predict(replay, &whatif, &prediction, NULL), 0);
+	assert_true(prediction.step_ns.value < truth_ns);
+	whatif = LW_WHATIF_RECORDED;
+	whatif.cycle_ns = 5 * MS;
+	assert_int_equal(lw_replay_predict(replay, &whatif, &prediction, NULL), LW_ERR_UNSUPPORTED);
+	assert_non_null(strstr(lw_error_text(), "no cycle time"));
+	lw_replay_free(replay);
 	sim_run_free(run);
 }
 
@@ -311,6 +347,7 @@ int main(void)
 		cmocka_unit_test(a_faster_network_and_more_ranks_move_the_right_way),
 		cmocka_unit_test(one_rank_cannot_tell_about_more),
 		cmocka_unit_test(runs_that_cannot_be_replayed_say_why),
+		cmocka_unit_test(a_ddp_run_is_replayed_with_its_buckets),
 		cmocka_unit_test(the_same_run_gives_the_same_figures),
 		cmocka_unit_test(medians_and_their_intervals),
 	};
