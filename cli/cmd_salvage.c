@@ -63,7 +63,7 @@ static int salvage(const struct options *options)
 		return lw_cli_fail(lw_cause(status, "salvage"));
 	if (!before.is_collected && !before.out[0] && !before.n_rings) {
 		/* Files are deleted there in the end: only where the name says that they may be. */
-		if (!strstr(options->dir, "/" LW_RUNDIR_PREFIX))
+		if (!before.has_lock || !strstr(options->dir, "/" LW_RUNDIR_PREFIX))
 			return lw_cli_fail(lw_fail(
 				LW_ERR_IO, "salvage: %s: not a ring directory", options->dir));
 		/* its collector was killed when it had finished and was cleaning up */

@@ -65,6 +65,19 @@ static int64_t now_ns(void)
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
+/* Whoever looks whether the lock is held holds it for a moment: that is no collector. */
+static bool lock_patiently(int fd)
+{
+	const struct timespec moment = {.tv_nsec = LW_NS_PER_MS};
+
+	for (int i = 0; i < 20; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return true;
+		nanosleep(&moment, NULL);
+	}
+	return false;
+}
+
 /* Return: LW_OK with the lock held, LW_ERR_STATE when another collector has it. */
 static int take_lock(struct collector *c)
 {
@@ -77,7 +90,7 @@ static int take_lock(struct collector *c)
 		c->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 		if (c->lock_fd < 0)
 			return lw_fail(LW_ERR_IO, "%s: %s", path, strerror(errno));
-		if (flock(c->lock_fd, LOCK_EX | LOCK_NB) < 0)
+		if (!lock_patiently(c->lock_fd))
 			return lw_fail(LW_ERR_STATE, "%s: a collector is at work there", dir);
 		/* A predecessor may have deleted the file between our open and our lock. */
 		if (fstat(c->lock_fd, &held) == 0 && stat(path, &there) == 0 &&
@@ -87,45 +100,11 @@ static int take_lock(struct collector *c)
 	}
 }
 
-/* Two collectors, one file: the second would unlink what the first is writing. */
-static int check_nobody_writes(const char *out)
-{
-	lw_rundir_list list = {0};
-	struct lw_rundir *other;
-	int status = lw_rundir_find(&list);
-
-	lw_vec_foreach (other, &list)
-		if (status == LW_OK && other->is_collected && !strcmp(other->out, out))
-			status = lw_fail(LW_ERR_STATE,
-				"%s: another job is being recorded into it: give each its own -o (%%r rank, %%p pid)",
-				out);
-	lw_vec_free(&list);
-	return status;
-}
-
-static int remember_out(struct collector *c)
-{
-	char path[PATH_MAX], draft[PATH_MAX];
-	FILE *file;
-	int failed;
-
-	snprintf(path, sizeof(path), "%s/" LW_RUNDIR_OUT, c->options->dir);
-	snprintf(draft, sizeof(draft), "%s/" LW_RUNDIR_OUT ".tmp", c->options->dir);
-	file = fopen(draft, "we");
-	if (!file)
-		return lw_fail(LW_ERR_IO, "%s: %s", draft, strerror(errno));
-	fprintf(file, "%s\n", c->out);
-	failed = fclose(file);
-	if (failed || rename(draft, path) < 0)
-		return lw_fail(LW_ERR_IO, "%s: %s", path, strerror(errno));
-	return LW_OK;
-}
-
 /* A directory that names its run file was collected before: go on with that file. */
 static int open_out(struct collector *c)
 {
 	struct lw_rundir rundir;
-	int status = lw_rundir_look(c->options->dir, &rundir);
+	int status = lw_rundir_look(c->options->dir, &rundir), folder_fd;
 
 	if (status < 0)
 		return status;
@@ -141,13 +120,18 @@ static int open_out(struct collector *c)
 	else if (getcwd(c->out, sizeof(c->out) - 1))
 		snprintf(c->out + strlen(c->out), sizeof(c->out) - strlen(c->out), "/%s",
 			c->options->out);
-	status = check_nobody_writes(c->out);
+	folder_fd = lw_out_lock(c->out);
+	status = lw_out_check_free(c->out);
 	if (status == LW_OK)
 		status = rundir.out[0] && access(rundir.out, R_OK) == 0
 				 ? lw_writer_resume_copy(rundir.out, c->out, &c->writer)
 				 : lw_writer_create(c->out, c->options->created_by,
 					   c->options->command, &c->writer);
-	return status == LW_OK ? remember_out(c) : status;
+	if (status == LW_OK)
+		status = lw_rundir_set_out(c->options->dir, c->out);
+	if (folder_fd >= 0)
+		close(folder_fd);
+	return status;
 }
 
 static int watch(struct collector *c, int fd, void *data)
@@ -573,7 +557,7 @@ static int collect_once(const struct lw_collect_options *options, bool *ret_has_
 	if (status == LW_OK)
 		status = lw_writer_finish(c.writer, c.exit_code);
 	if (status == LW_OK && !lw_rundir_remove(options->dir)) {
-		status = remember_out(&c);
+		status = lw_rundir_set_out(options->dir, c.out);
 		if (status == LW_OK)
 			status = 1;
 	}

@@ -66,11 +66,15 @@ bool lw_rundir_remove(const char *path);
 /** lw_rundir_stop() - tell the collector of @path that the command ended with @exit_code. */
 int lw_rundir_stop(const char *path, int exit_code);
 
+/** lw_rundir_set_out() - DIR/out names the run file: a later collector of @path goes on with it. */
+int lw_rundir_set_out(const char *path, const char *out);
+
 struct lw_rundir {
 	char path[LW_RUNDIR_PATH_BYTES];
 	char out[4096];     /* run file, "" = none yet */
 	char last_log[512]; /* last line of its log, "" */
 	size_t n_rings;
+	bool has_lock;     /* a collector was here once */
 	bool is_collected; /* a collector is at work */
 };
 typedef lw_vec(struct lw_rundir) lw_rundir_list;
@@ -80,5 +84,14 @@ int lw_rundir_look(const char *path, struct lw_rundir *ret_rundir);
 
 /** lw_rundir_find() - every ring directory of this user in the usual places. Return: LW_OK or error. */
 int lw_rundir_find(lw_rundir_list *ret_list);
+
+/**
+ * lw_out_lock() - collectors that start together take turns, from their look at each other to the name
+ * in DIR/out. Return: a descriptor to close; -1: no such folder, or it cannot be locked.
+ */
+int lw_out_lock(const char *out);
+
+/** lw_out_check_free() - Return: LW_OK, or LW_ERR_STATE: a collector that lives is writing @out. */
+int lw_out_check_free(const char *out);
 
 #endif /* LAPWING_COLLECTOR_COLLECTOR_H */

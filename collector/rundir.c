@@ -105,22 +105,36 @@ bool lw_rundir_remove(const char *path)
 	return !has_rings && (rmdir(path) == 0 || errno == ENOENT);
 }
 
-int lw_rundir_stop(const char *path, int exit_code)
+/* DIR/@name holds @line, whole from the moment that it is there. */
+static int write_line(const char *dir, const char *name, const char *line)
 {
-	char name[LW_RUNDIR_PATH_BYTES + 16], draft[LW_RUNDIR_PATH_BYTES + 16];
+	char path[LW_RUNDIR_PATH_BYTES + 16], draft[LW_RUNDIR_PATH_BYTES + 16];
 	FILE *file;
 	int failed;
 
-	snprintf(name, sizeof(name), "%s/" LW_RUNDIR_STOP, path);
-	snprintf(draft, sizeof(draft), "%s/" LW_RUNDIR_STOP ".tmp", path);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	snprintf(draft, sizeof(draft), "%s/%s.tmp", dir, name);
 	file = fopen(draft, "we");
 	if (!file)
 		return lw_fail(LW_ERR_IO, "%s: %s", draft, strerror(errno));
-	fprintf(file, "%d\n", exit_code);
+	fprintf(file, "%s\n", line);
 	failed = fclose(file);
-	if (failed || rename(draft, name) < 0)
-		return lw_fail(LW_ERR_IO, "%s: %s", name, strerror(errno));
+	if (failed || rename(draft, path) < 0)
+		return lw_fail(LW_ERR_IO, "%s: %s", path, strerror(errno));
 	return LW_OK;
+}
+
+int lw_rundir_stop(const char *path, int exit_code)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", exit_code);
+	return write_line(path, LW_RUNDIR_STOP, text);
+}
+
+int lw_rundir_set_out(const char *path, const char *out)
+{
+	return write_line(path, LW_RUNDIR_OUT, out);
 }
 
 /* Last line of DIR/@name without its newline, "" when there is none. */
@@ -172,8 +186,10 @@ int lw_rundir_look(const char *path, struct lw_rundir *ret_rundir)
 		return lw_fail(LW_ERR_IO, "%s: %s", path, strerror(errno));
 	memset(ret_rundir, 0, sizeof(*ret_rundir));
 	snprintf(ret_rundir->path, sizeof(ret_rundir->path), "%s", path);
-	while ((entry = readdir(listing)))
+	while ((entry = readdir(listing))) {
 		ret_rundir->n_rings += ends_with(entry->d_name, LW_RUNDIR_RING_EXT);
+		ret_rundir->has_lock |= !strcmp(entry->d_name, LW_RUNDIR_LOCK);
+	}
 	closedir(listing);
 	last_line(path, LW_RUNDIR_OUT, ret_rundir->out, sizeof(ret_rundir->out));
 	last_line(path, LW_RUNDIR_LOG, ret_rundir->last_log, sizeof(ret_rundir->last_log));
@@ -200,8 +216,9 @@ int lw_rundir_find(lw_rundir_list *ret_list)
 			if (strncmp(entry->d_name, LW_RUNDIR_PREFIX, strlen(LW_RUNDIR_PREFIX)))
 				continue;
 			snprintf(path, sizeof(path), "%s/%s", place(i), entry->d_name);
-			if (lw_rundir_look(path, &rundir) < 0)
-				continue; /* somebody else's, or gone meanwhile */
+			if (lw_rundir_look(path, &rundir) < 0 ||
+				(!rundir.has_lock && !rundir.n_rings))
+				continue; /* somebody else's, gone meanwhile, or something else */
 			status = lw_vec_push(ret_list, rundir);
 			if (status < 0) {
 				closedir(listing);
@@ -213,4 +230,31 @@ int lw_rundir_find(lw_rundir_list *ret_list)
 	}
 	lw_error_clear();
 	return LW_OK;
+}
+
+int lw_out_check_free(const char *out)
+{
+	lw_rundir_list list = {0};
+	struct lw_rundir *other;
+	int status = lw_rundir_find(&list);
+
+	lw_vec_foreach (other, &list)
+		if (status == LW_OK && other->is_collected && !strcmp(other->out, out))
+			status = lw_fail(LW_ERR_STATE,
+				"%s: another job is being recorded into it: give each its own -o (%%r rank, %%p pid)",
+				out);
+	lw_vec_free(&list);
+	return status;
+}
+
+int lw_out_lock(const char *out)
+{
+	char folder[PATH_MAX];
+	int fd;
+
+	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(out, '/') - out) + 1, out);
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		flock(fd, LOCK_EX);
+	return fd;
 }

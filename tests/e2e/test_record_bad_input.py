@@ -193,6 +193,15 @@ def test_two_into_one_file(folder):
     first.communicate("\n", timeout=20)
     assert first.returncode == 0
     assert lapwing("info", path).returncode == 0
+    # together, as a launcher starts them: one of them gets it, whole
+    for _ in range(10):
+        both = [subprocess.Popen([LAPWING, "record", "-o", path, "--", PRODUCER, "-n", "3000", "-r", "8192", "-u", "500"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) for _ in range(2)]
+        said = [one.communicate(timeout=20) for one in both]
+        assert sorted(one.returncode for one in both) == [0, 1], said
+        winner, loser = sorted(zip(both, said), key=lambda pair: pair[0].returncode)
+        assert winner[1] == ("rank 0 published 3050 lost 0\n", f"lapwing: {path}: 1 rank(s), 3050 events, 0 lost\n"), winner[1]
+        assert loser[1][0] == "" and "another job" in loser[1][1] and loser[1][1].count("\n") == 1, loser[1]
 
 
 def test_full_disk(folder):
@@ -279,7 +288,8 @@ def main():
     if "--inside" not in sys.argv:  # mounts in a namespace of our own: nothing to clean up
         unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
         return subprocess.run([*unshare, sys.executable, __file__, "--inside"]).returncode
-    mount("/dev/shm", "size=512m")  # ring directories of other jobs are not ours to count
+    for place in ("/dev/shm", "/tmp"):  # ring directories of other jobs are not ours to count
+        mount(place, "size=512m")
     tests = [test_info, test_before_the_job, test_output_and_exit_code, test_signals, test_two_into_one_file, test_full_disk,
              test_programs_that_cannot_be_traced, test_preload_is_kept, test_salvage]
     for test in tests:
