@@ -195,11 +195,16 @@ def test_two_into_one_file(folder):
     assert lapwing("info", path).returncode == 0
     # together, as a launcher starts them: one of them gets it, whole
     for _ in range(10):
-        both = [subprocess.Popen([LAPWING, "record", "-o", path, "--", PRODUCER, "-n", "3000", "-r", "8192", "-u", "500"],
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) for _ in range(2)]
-        said = [one.communicate(timeout=20) for one in both]
-        assert sorted(one.returncode for one in both) == [0, 1], said
+        job = ["/bin/sh", "-c", f"{PRODUCER} -n 3000 -r 8192; read line"]
+        both = [subprocess.Popen([LAPWING, "record", "-o", path, "--", *job], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) for _ in range(2)]
+        deadline = time.monotonic() + 20
+        while all(one.poll() is None for one in both):  # the loser ends, the winner waits for us
+            assert time.monotonic() < deadline, "both record into one file"
+            time.sleep(0.005)
+        said = [one.communicate("\n" if one.poll() is None else None, timeout=20) for one in both]
         winner, loser = sorted(zip(both, said), key=lambda pair: pair[0].returncode)
+        assert (winner[0].returncode, loser[0].returncode) == (0, 1), said
         assert winner[1] == ("rank 0 published 3050 lost 0\n", f"lapwing: {path}: 1 rank(s), 3050 events, 0 lost\n"), winner[1]
         assert loser[1][0] == "" and "another job" in loser[1][1] and loser[1][1].count("\n") == 1, loser[1]
 
