@@ -12,6 +12,9 @@
 #include "analyzer/import/import.h"
 #include "base/units.h"
 #include "cli/cmd.h"
+#include "generated/schema_import.h"
+
+enum { KEY_SCHEMA = 256 };
 
 static const char run_suffix[] = ".lapwing";
 
@@ -121,6 +124,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'j':
 		options->as_json = true;
 		return 0;
+	case KEY_SCHEMA:
+		fputs(schema_import, stdout);
+		exit(LW_EXIT_OK);
 	case ARGP_KEY_ARG:
 		if (options->input)
 			argp_error(state, "one file at a time");
@@ -165,7 +171,9 @@ int lw_cmd_import(int argc, char **argv)
 			0},
 		{"output", 'o', "RUN", 0,
 			"the run file to make (default: FILE's name with .lapwing)", 0},
-		{"json", 'j', NULL, 0, "print JSON (docs: `import` schema)", 0}, {0}};
+		{"json", 'j', NULL, 0, "print JSON", 0},
+		{"json-schema", KEY_SCHEMA, NULL, 0, "print the JSON Schema of --json and end", 0},
+		{0}};
 	static const struct argp argp = {argp_options, parse, "FILE",
 		"Makes a run file from a trace that another tool wrote."
 		"\vExit codes: 0 complete, 1 not imported (nothing is left behind), 2 wrong usage, 3 imported but"

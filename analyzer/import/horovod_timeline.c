@@ -10,7 +10,8 @@
  *	                      NEGOTIATE_* of every tensor (value: its key in ready and batch_tensor)
  *	ready                 rank 0: when the coordinator first heard of the tensor from any rank; other
  *	                      ranks: their ticks, which exist where the response cache did not know it
- *	cycle                 AND without bits: CYCLE_START; RESPONSES: all ranks agreed on a batch
+ *	cycle                 AND without bits: CYCLE_START; RESPONSES: all ranks agreed on a batch,
+ *	                      n_words 1 where the response cache did not know it, 0 where it did
  *
  * Ticks of rank 0 itself, and those of a negotiation that not all ranks took part in (a process set,
  * whose ranks are numbered anew, or after a join), are ranges named "tick", with the rank as value.
@@ -161,15 +162,18 @@ static int on_stray(void *context, const struct lw_timeline_run *run)
 static int add_agreement(struct timeline_import *t, const struct lw_timeline_batch *batch)
 {
 	int64_t agreed_ns = INT64_MIN, start_ns;
+	bool is_ticked = false;
 
-	for (size_t i = 0; i < batch->members.n; i++)
+	for (size_t i = 0; i < batch->members.n; i++) {
 		if (batch->members.at[i].negotiated_ns > agreed_ns)
 			agreed_ns = batch->members.at[i].negotiated_ns;
+		is_ticked = is_ticked || batch->members.at[i].is_ticked;
+	}
 	if (agreed_ns == INT64_MIN)
 		return LW_OK;
 	start_ns = t->cycle_ns != LW_ROW_NULL && t->cycle_ns < agreed_ns ? t->cycle_ns : agreed_ns;
 	return lw_row(t->import->rows, LW_ROW_CYCLE, RANK_0, t->n_rows++, start_ns, agreed_ns,
-		LW_CYCLE_RESPONSES, 0, 0, 1, 0, 0, 0);
+		LW_CYCLE_RESPONSES, 0, 0, is_ticked, 0, 0, 0);
 }
 
 static int on_batch(void *context, const struct lw_timeline_batch *batch)

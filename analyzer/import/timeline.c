@@ -84,7 +84,8 @@ static int end_negotiation(struct lw_timeline_reader *r, struct lw_timeline_tens
 
 	interval->activity->n_runs++;
 	tensor->negotiated_ns = at_ns;
-	r->stats->n_ticked += tensor->ticks.n > 0;
+	tensor->is_ticked = tensor->ticks.n > 0;
+	r->stats->n_ticked += tensor->is_ticked;
 	tensor->ticks.n = 0;
 	return r->sink ? r->sink->on_negotiation(r->sink->context, &negotiation) : LW_OK;
 }

@@ -84,7 +84,8 @@ struct lw_timeline_member { /* one tensor of a batch */
 	int64_t start_ns, end_ns; /* of the operation, as this tensor shows it */
 	uint64_t bytes;           /* of its output, 0 = not known */
 	int dtype;                /* enum lw_dtype */
-	bool has_bytes, is_ended;
+	bool has_bytes;
+	bool is_ticked; /* negotiated by request, not by the response cache */
 };
 
 struct lw_timeline_run { /* one activity on all its tensors */

@@ -161,13 +161,17 @@ static int settle_batch(struct lw_timeline_reader *r, struct lw_timeline_run *ru
 {
 	struct lw_timeline_batch *first = run->batch, *batch;
 	lw_vec(struct lw_timeline_batch *) olds = {0};
-	bool is_same = first && first->members.n == run->tensors.n;
+	bool is_same;
 	int status = LW_OK;
 
+	if (!first)
+		return LW_OK; /* outside of any batch when it began */
+	is_same = first->members.n == run->tensors.n;
 	for (size_t i = 0; i < run->tensors.n; i++) {
-		if (!run->tensors.at[i]->batch)
-			return LW_OK; /* begun before the file starts: stays as it looks */
-		is_same = is_same && run->tensors.at[i]->batch == first;
+		batch = run->tensors.at[i]->batch;
+		if (!batch || batch->activity != first->activity)
+			return LW_OK; /* begun before the file starts, or damaged: stays as it looks */
+		is_same = is_same && batch == first;
 	}
 	if (is_same)
 		return LW_OK;
@@ -281,6 +285,7 @@ int lw_timeline_batch_begin(struct lw_timeline_reader *r, struct lw_timeline_ten
 		.object = tensor->object,
 		.negotiated_ns = tensor->object ? tensor->negotiated_ns : INT64_MIN,
 		.start_ns = interval->start_ns,
+		.is_ticked = tensor->object && tensor->is_ticked,
 	};
 
 	tensor->object = 0;
@@ -309,7 +314,6 @@ int lw_timeline_batch_end(struct lw_timeline_reader *r, struct lw_timeline_tenso
 		member->dtype = tensor->dtype;
 	}
 	member->end_ns = at_ns;
-	member->is_ended = true;
 	tensor->batch = NULL;
 	batch->is_unfinished = batch->is_unfinished || !record;
 	return --batch->n_open ? LW_OK : emit_batch(r, batch);

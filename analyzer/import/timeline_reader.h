@@ -26,6 +26,7 @@ struct lw_timeline_tensor {
 	int n_open;
 	uint64_t object; /* of its latest negotiation, until an operation takes it; 0 = none */
 	int64_t negotiated_ns;
+	bool is_ticked; /* ranks reported in that negotiation */
 	lw_vec(struct lw_timeline_tick) ticks;
 	struct lw_timeline_batch *batch; /* that it is a member of now */
 	size_t position;                 /* in that batch */

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 
+import jsonschema
+
 SOURCE = os.environ["LAPWING_SOURCE_DIR"]
 LAPWING = os.path.join(os.environ["LAPWING_BUILD_DIR"], "bin", "lapwing")
 DATA = os.path.join(SOURCE, "tests", "data")
@@ -71,6 +73,7 @@ def test_incomplete_input(folder):
         assert done.returncode == 3
         summary = json.loads(done.stdout)
         assert summary["n_bad"] == n_bad and text in summary["problem"], summary
+        jsonschema.validate(summary, json.loads(lapwing("import", "--json-schema", cwd=folder).stdout))
         assert summary["truncated"] == (name == "truncated.json")
         assert lapwing("info", "run.lapwing", cwd=folder).returncode == 3
     assert os.listdir(folder) == ["run.lapwing"]
@@ -80,12 +83,14 @@ def test_incomplete_input(folder):
 def test_good_input(folder):
     """The whole way, and the store against a plain parser."""
     horovod = os.path.join(DATA, "horovod")
+    schema = json.loads(lapwing("import", "--json-schema", cwd=folder).stdout)
     paths = [os.path.join(horovod, name) for name in sorted(os.listdir(horovod)) if name.endswith(".json")]
     for path in paths:
         done = lapwing("import", "--json", path, cwd=folder)
         assert done.returncode == 0, done.stderr
         assert done.stderr == "", done.stderr
         summary, expected = json.loads(done.stdout), timeline_figures.figures(path)
+        jsonschema.validate(summary, schema)
         assert summary["format"] == "horovod_timeline" and summary["problem"] is None
         assert summary["bytes"] == expected["bytes"] and summary["n_tensors"] == expected["n_tensors"]
         assert summary["n_records"] == expected["n_events"]
@@ -108,6 +113,27 @@ def test_good_input(folder):
     assert os.listdir(folder) == []
 
 
+def test_report(folder):
+    """An import is one rank's view: its steps are rank 0's, the ranks it only mentions do not thin them."""
+    path = os.path.join(DATA, "horovod", "tl.json")
+    assert lapwing("import", path, cwd=folder).returncode == 0
+    done = lapwing("report", "--json", "tl.lapwing", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    events = timeline_figures.load(path)
+    # the 4 steps after the first: between first begins of the negotiations of each step's first tensor
+    (first,) = {e["pid"] for e in events if e.get("args", {}).get("name") == "allreduce.4.bias"}
+    begins = [e["ts"] for e in events if e["ph"] == "B" and e["pid"] == first and e["name"] == "NEGOTIATE_ALLREDUCE"]
+    assert len(begins) == 5, begins
+    mean_us = (begins[4] - begins[1]) / 3
+    assert report["run"]["n_ranks"] == 2 and [rank["rank"] for rank in report["ranks"]] == [0]
+    assert report["steps"]["n"] == 4, report["steps"]
+    step_us = report["ranks"][0]["step_ns"]["value"] / 1000
+    print("mean step: report %.0f us, negotiation to negotiation %.0f us" % (step_us, mean_us))
+    assert abs(step_us / mean_us - 1) < 0.05
+    os.remove(os.path.join(folder, "tl.lapwing"))
+
+
 def test_progress_is_for_terminals(folder):
     master, slave = pty.openpty()
     done = subprocess.run([LAPWING, "import", os.path.join(DATA, "horovod", "tl.json")], cwd=folder, stderr=slave,
@@ -126,6 +152,6 @@ def test_help(folder):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="lapwing-import-") as place:
-        for test in (test_bad_input, test_incomplete_input, test_good_input, test_progress_is_for_terminals, test_help):
+        for test in (test_bad_input, test_incomplete_input, test_good_input, test_report, test_progress_is_for_terminals, test_help):
             test(place)
     print("ok")
