@@ -147,6 +147,8 @@ static int choose_ranks(struct lw_run *run, candidates *all)
 			status = lw_run_diag(run, "load", "process without a rank", 1,
 				"%s: a process with collectives, but nobody said which rank it is",
 				run->stores.at[one->store]->path);
+		else if (run->is_import && !one->n_operations)
+			; /* a rank that the timeline only mentions: rank 0's view stays one rank */
 		else if (one->rank >= 0 && (!last || last->rank != one->rank))
 			status = add_rank(run, one);
 		else if (one->rank >= 0 && one->n_operations)
