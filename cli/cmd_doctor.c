@@ -303,7 +303,7 @@ static void check_gloo(const struct patient *patient, struct answer *answer)
 		say(answer, YES, "Horovod's Gloo transport");
 	else if (patient->torch_dir[0])
 		say(answer, UNSURE,
-			"torch.distributed's Gloo where it is a shared library (Debian); wheels that link it in show socket traffic only");
+			"torch.distributed over Gloo: collectives, and the buckets of DDP where its library exports them");
 	else
 		say(answer, NO, "no Gloo here");
 }

@@ -356,7 +356,7 @@ int lw_cmd_record(int argc, char **argv)
 			" (default run.lapwing; run-%r.lapwing inside a launcher)",
 			0},
 		{"hooks", 'H', "LIST", 0,
-			"only these, or not those: mpi,horovod,gloo,socket,wait,mark; -socket (default all)",
+			"only these, or all but those: mpi,horovod,gloo,ddp,socket,wait,mark,nvtx; -socket (default all; gloo_preamble only when named)",
 			0},
 		{"ring-records", 'r', "N", 0, "records a thread can have waiting (default 65536)",
 			0},
