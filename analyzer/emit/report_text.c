@@ -314,13 +314,14 @@ static void print_scaling(FILE *out, const struct lw_summary *summary)
 	fputc('\n', out);
 }
 
-static void print_stragglers(FILE *out, const struct lw_summary *summary)
+static void print_stragglers(FILE *out, const struct lw_summary *summary, bool is_plain)
 {
 	const struct lw_straggler *straggler;
 
 	if (!summary->stragglers.n)
 		return;
-	fputs("Late ranks (last gradient ready, against the first rank's)\n", out);
+	fprintf(out, "Late ranks (%s, against the first rank's)\n",
+		is_plain ? "entry into a collective" : "last gradient ready");
 	lw_vec_foreach (straggler, &summary->stragglers) {
 		char text[LW_UNIT_TEXT_BYTES];
 
@@ -362,7 +363,7 @@ void lw_report_text(
 	if (summary->n_steps) {
 		print_traffic(out, summary);
 		print_scaling(out, summary);
-		print_stragglers(out, summary);
+		print_stragglers(out, summary, analysis->run->is_plain);
 	}
 	print_findings(out, analysis->run, summary);
 }
