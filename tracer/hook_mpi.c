@@ -45,6 +45,7 @@ static const struct lw_mpi_flavour mpich = {
 	.graph = 1,
 	.cart = 2,
 	.dist_graph = 3,
+	.is_fortran_in_c = true,
 };
 
 const struct lw_mpi_flavour *lw_mpi = &open_mpi;
@@ -82,6 +83,11 @@ uintptr_t lw_mpi_object(const char *symbol)
 	return (uintptr_t)(found ? found : lw_real(symbol));
 }
 
+static uintptr_t same(int fortran)
+{
+	return (uint32_t)fortran;
+}
+
 static bool find_functions(const char **ret_missing)
 {
 #define X(fn)                                                                                      \
@@ -92,10 +98,8 @@ static bool find_functions(const char **ret_missing)
 	}
 	LW_MPI_HELPERS(X)
 #undef X
-	if (lw_mpi != &open_mpi)
-		return true;
 #define X(fn)                                                                                      \
-	lw_pmpi.fn = (lw_mpi_f2c_fn *)lw_real("PMPI_" #fn);                                        \
+	lw_pmpi.fn = lw_mpi == &open_mpi ? (lw_mpi_f2c_fn *)lw_real("PMPI_" #fn) : same;           \
 	if (!lw_pmpi.fn) {                                                                         \
 		*ret_missing = "this MPI has no PMPI_" #fn;                                        \
 		return false;                                                                      \

@@ -32,6 +32,7 @@ struct lw_mpi_flavour {
 	uint32_t source_at, tag_at; /* offsets in it */
 	int32_t root, proc_null, any_source;
 	int32_t cart, graph, dist_graph; /* what MPI_Topo_test says */
+	bool is_fortran_in_c;            /* mpi_x_ calls MPI_X */
 };
 
 /* X(NAME, symbol in Open MPI, value in MPICH) */
@@ -75,7 +76,7 @@ typedef int lw_mpi_fn(uintptr_t a0, uintptr_t a1, uintptr_t a2, uintptr_t a3, ui
 	X(Graph_neighbors_count)                                                                   \
 	X(Dist_graph_neighbors_count)                                                              \
 	X(Get_elements_x)
-/* From the int of a Fortran program to a handle (Open MPI; in MPICH they are the same). */
+/* From the int of a Fortran program to a handle (in MPICH they are the same). */
 typedef uintptr_t lw_mpi_f2c_fn(int fortran);
 #define LW_MPI_CONVERTERS(X) X(Comm_f2c) X(Type_f2c) X(Op_f2c) X(Request_f2c)
 
@@ -111,6 +112,7 @@ enum lw_mpi_form {
 	LW_MPI_INIT = 1u << 1,    /* the same, persistent */
 	LW_MPI_LARGE = 1u << 2,   /* counts are 64 bits wide */
 	LW_MPI_FORTRAN = 1u << 3, /* arguments by reference, the last is the error code */
+	LW_MPI_F08 = 1u << 4,     /* and of these, mpi_f08's */
 };
 
 typedef int lw_mpi_call_fn(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t,
@@ -168,7 +170,8 @@ static inline __attribute__((always_inline)) int lw_mpi_call(
 void lw_mpi_left(void);
 
 /**
- * lw_mpi_is_foreign() - nested in another MPI call, or Fortran that will end in the C function.
+ * lw_mpi_is_foreign() - nested in another MPI call, or Fortran that will end in the C function: MPICH's,
+ * but not what it has under the name mpi_x_f08_, the functions without buffers.
  * Inlined into the run functions, whose frames are those that are compared.
  */
 static inline __attribute__((always_inline)) bool lw_mpi_is_foreign(unsigned form)
@@ -177,7 +180,8 @@ static inline __attribute__((always_inline)) bool lw_mpi_is_foreign(unsigned for
 	if (LW_UNLIKELY(lw_tls.mpi_depth) &&
 		(const char *)__builtin_frame_address(0) >= lw_mpi_thread.frame)
 		lw_mpi_left();
-	return lw_tls.mpi_depth || ((form & LW_MPI_FORTRAN) && !lw_pmpi.Comm_f2c);
+	return lw_tls.mpi_depth || ((form & (LW_MPI_FORTRAN | LW_MPI_F08)) == LW_MPI_FORTRAN &&
+					   lw_mpi->is_fortran_in_c);
 }
 
 /* ---- arguments as values, whatever the language ----------------------------------------------------- */

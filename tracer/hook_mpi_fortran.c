@@ -3,8 +3,8 @@
  * hook_mpi_fortran.c - Fortran's entry points: mpif.h and `use mpi` (mpi_x_ and its spellings), and
  * `use mpi_f08` (mpi_x_f08_).
  *
- * Open MPI's go straight to PMPI, so without these a Fortran job would not be seen at all; MPICH's end in
- * the C functions, which count them, so there these only pass on (lw_mpi_is_foreign).
+ * Open MPI's go straight to PMPI, so without these a Fortran job would not be seen at all. MPICH's end in
+ * the C functions, which count them, but for those of mpi_f08 that take no buffer (lw_mpi_is_foreign).
  * The rows and what is done with them are those of the C wrappers.
  */
 #include "tracer/hook_mpi.h"
@@ -12,7 +12,8 @@
 /* @n: arguments in C; Fortran adds the error code. Spellings: f2c, gfortran and most; g77; none; upper. */
 #define WRAP(name, NAME, n, run, row, form)                                                        \
 	LW_MPI_WRAP(name##_, LW_MPI_ADD1(n), #name "_", run, row, (form) | LW_MPI_FORTRAN)         \
-	LW_MPI_WRAP(name##_f08_, LW_MPI_ADD1(n), #name "_f08_", run, row, (form) | LW_MPI_FORTRAN) \
+	LW_MPI_WRAP(name##_f08_, LW_MPI_ADD1(n), #name "_f08_", run, row,                          \
+		(form) | LW_MPI_FORTRAN | LW_MPI_F08)                                              \
 	SPELLING(name##__, name##_, LW_MPI_ADD1(n))                                                \
 	SPELLING(name, name##_, LW_MPI_ADD1(n))                                                    \
 	SPELLING(NAME, name##_, LW_MPI_ADD1(n))
