@@ -215,17 +215,20 @@ static int by_setting(const void *a, const void *b)
 
 /* ---- words ------------------------------------------------------------------------------------ */
 
-struct share { /* of a step, ns: what exposed communication consists of */
+struct share {                   /* of a step, ns: what exposed communication consists of */
+	double setting_cycle_ns; /* the cycle time it stands for */
 	double exposed_ns, cycle_ns, wire_ns, copy_ns, poll_ns, n_batches;
 };
 
-static struct share share_of(const struct lw_replay *replay, const struct lw_hvd_totals *totals)
+static struct share share_of(const struct lw_replay *replay, const struct lw_prediction *prediction)
 {
+	const struct lw_hvd_totals *totals = &prediction->totals;
 	double n = replay->input.n_steps;
 
-	return (struct share){totals->exposed_ns / n, totals->exposed_cycle_ns / n,
-		totals->exposed_wire_ns / n, totals->exposed_copy_ns / n,
-		totals->exposed_poll_ns / n, (double)totals->n_batches / n};
+	return (struct share){prediction->cycle_ns, totals->exposed_ns / n,
+		totals->exposed_cycle_ns / n, totals->exposed_wire_ns / n,
+		totals->exposed_copy_ns / n, totals->exposed_poll_ns / n,
+		(double)totals->n_batches / n};
 }
 
 static const char *cause(const struct share *from, const struct share *to)
@@ -239,6 +242,8 @@ static const char *cause(const struct share *from, const struct share *to)
 		return "most of what can be saved is copying into and out of the fusion buffer";
 	if (to->n_batches < from->n_batches)
 		return "many small operations, each with its fixed cost, are what holds the step back";
+	if (to->setting_cycle_ns >= from->setting_cycle_ns)
+		return "operations are fused so large that the last ones come late; smaller ones use the wire earlier";
 	return "tensors wait for the cycle instead of being sent while the rest is computed, so the last operations are late and large";
 }
 
@@ -268,8 +273,8 @@ static int add_advice(
 {
 	struct lw_advice advice = {.id = self->id, .title = self->title, .n_sets = 2};
 	const struct lw_replay *replay = search->replay;
-	struct share from = share_of(replay, &search->base.totals);
-	struct share to = share_of(replay, &row->prediction.totals);
+	struct share from = share_of(replay, &search->base);
+	struct share to = share_of(replay, &row->prediction);
 	double base_ns = search->base.step_ns.value;
 	char from_text[192], to_text[192];
 

@@ -13,7 +13,7 @@ struct point { /* one tensor of the mean step */
 
 static double link_ns(double bytes, const void *wire)
 {
-	return bytes > 0 ? lw_wire_ns(wire, (uint64_t)bytes, 0) : 0;
+	return bytes > 0 ? lw_wire_mean_ns(wire, (uint64_t)bytes, 0) : 0;
 }
 
 static int by_ready(const void *a, const void *b)

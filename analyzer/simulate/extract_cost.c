@@ -87,17 +87,32 @@ static double service_ns(const struct lw_run *run, const struct lw_group *group,
 	return shortest_ns;
 }
 
+/* The simulator's step for each step of rank 0; its step 0 is the warm-up. */
+static uint32_t *map_steps(const struct lw_run *run)
+{
+	size_t n = run->ranks.at[0].steps.n;
+	uint32_t *input_step = calloc(n + 1, sizeof(*input_step)), next = 1;
+
+	for (size_t s = 0; input_step && s < n; s++)
+		input_step[s] = lw_extract_is_counted(run, s) ? next++ : 0;
+	return input_step;
+}
+
 static int take_wire(struct lw_run *run, struct lw_replay *replay)
 {
 	struct lw_wire_sample *samples = malloc((run->groups.n + 1) * sizeof(*samples));
+	uint32_t *input_step = map_steps(run);
 	const struct lw_group *group;
 	bool one_clock = is_one_clock(run);
 	int64_t free_ns = INT64_MIN;
 	size_t n = 0;
 	int status;
 
-	if (!samples)
+	if (!samples || !input_step) {
+		free(samples);
+		free(input_step);
 		return lw_fail(LW_ERR_NOMEM, "no memory for %zu operations", run->groups.n);
+	}
 	replay->min_batch_bytes = UINT64_MAX;
 	lw_vec_foreach (group, &run->groups) {
 		int64_t idle_ns = free_ns == INT64_MIN ? INT64_MAX : group->last_start_ns - free_ns;
@@ -113,7 +128,7 @@ static int take_wire(struct lw_run *run, struct lw_replay *replay)
 		if (took_ns <= 0 || !isfinite(took_ns))
 			continue;
 		samples[n++] = (struct lw_wire_sample){
-			group->bytes, took_ns, idle_ns, (uint32_t)batch_on(run, group, 0)->step};
+			group->bytes, took_ns, idle_ns, input_step[batch_on(run, group, 0)->step]};
 		if (group->bytes < replay->min_batch_bytes)
 			replay->min_batch_bytes = group->bytes;
 		if (group->bytes > replay->max_batch_bytes)
@@ -121,6 +136,7 @@ static int take_wire(struct lw_run *run, struct lw_replay *replay)
 	}
 	status = lw_wire_init(&replay->wire, samples, n, replay->cost.round_ns);
 	free(samples);
+	free(input_step);
 	return status;
 }
 
@@ -190,46 +206,66 @@ static double idle_round_ns(const struct lw_run *run)
 	return least_ns;
 }
 
-/* From the last rank's entry into a round to its first operation, and from one to the next. */
-static void take_rounds(const struct lw_run *run, struct lw_hvd_cost *cost)
+struct mean {
+	double n, sum;
+};
+
+static void mean_add(struct mean *mean, double value)
 {
+	mean->n++;
+	mean->sum += value;
+}
+
+static double mean_of(const struct mean *mean) /* NAN = of nothing */
+{
+	return mean->n > 0 ? mean->sum / mean->n : (double)NAN;
+}
+
+/* @before made the loop late, and all of @group was queued by its end: the next round was at once. */
+static bool is_late(const struct lw_run *run, const struct lw_group *before,
+	const struct lw_group *group, int64_t cycle_ns)
+{
+	int64_t end_ns = last_end(run, before);
+
+	return end_ns - before->round_ns >= cycle_ns && group->last_ready_ns != LW_NS_UNKNOWN &&
+	       group->last_ready_ns <= end_ns;
+}
+
+/* From the last rank's entry into a round to its first operation, from one operation to the next, and
+ * from an operation to the first of a round that followed at once. */
+static void take_rounds(const struct lw_run *run, int64_t cycle_ns, struct lw_hvd_cost *cost)
+{
+	struct mean first = {0}, next = {0}, agreed = {0}, late = {0};
 	const struct lw_group *group, *before = NULL;
-	double n_first = 0, first_ns = 0, n_next = 0, next_ns = 0, n_agreed = 0, agreed_ns = 0;
 	bool one_clock = is_one_clock(run);
 
-	cost->round_ns = idle_round_ns(run);
 	lw_vec_foreach (group, &run->groups) {
-		const struct lw_batch *batch, *previous;
+		const struct lw_batch *batch;
 
 		if (group->n_ranks != run->ranks.n || !one_clock)
 			continue;
 		batch = batch_on(run, group, 0);
-		previous = before ? batch_on(run, before, 0) : NULL;
 		if (!is_counted(run, batch) || group->round_ns == LW_NS_UNKNOWN) {
 			before = NULL;
 			continue;
 		}
-		if (batch->agreed_ns != LW_NS_UNKNOWN) {
-			n_agreed++;
-			agreed_ns += (double)(batch->agreed_ns - group->round_ns);
-		}
-		if (previous && previous->cycle_ns == batch->cycle_ns) {
-			n_next++;
-			next_ns += (double)(last_start(run, group) - last_end(run, before));
-		} else {
-			n_first++;
-			first_ns += (double)(last_start(run, group) - group->round_ns);
-		}
+		if (batch->agreed_ns != LW_NS_UNKNOWN)
+			mean_add(&agreed, (double)(batch->agreed_ns - group->round_ns));
+		if (before && batch_on(run, before, 0)->cycle_ns == batch->cycle_ns)
+			mean_add(&next, (double)(last_start(run, group) - last_end(run, before)));
+		else if (before && is_late(run, before, group, cycle_ns))
+			mean_add(&late, (double)(last_start(run, group) - last_end(run, before)));
+		else
+			mean_add(&first, (double)(last_start(run, group) - group->round_ns));
 		before = group;
 	}
-	if (n_agreed > 0)
-		cost->round_ns = fmin(cost->round_ns, fmax(agreed_ns / n_agreed, 0));
-	if (isnan(cost->round_ns))
-		cost->round_ns = 0;
-	if (n_first > 0)
-		cost->dispatch_ns = fmax(first_ns / n_first - cost->round_ns, 0);
-	if (n_next > 0)
-		cost->between_ns = fmax(next_ns / n_next, 0);
+	/* fmin() and fmax() pass over what is not known */
+	cost->round_ns = fmax(fmin(idle_round_ns(run), mean_of(&agreed)), 0);
+	if (first.n == 0) /* always late: then what a round costs otherwise does not matter */
+		first = late;
+	cost->dispatch_ns = fmax(mean_of(&first) - cost->round_ns, 0);
+	cost->between_ns = fmax(mean_of(&next), 0);
+	cost->late_ns = fmax(mean_of(&late) - cost->round_ns - cost->dispatch_ns, 0);
 }
 
 /* How much longer than the cycle time two idle rounds lie apart: the sleep ends late. */
@@ -289,10 +325,11 @@ int lw_extract_cost(struct lw_run *run, struct lw_replay *replay)
 {
 	int status = LW_OK;
 
-	take_rounds(run, &replay->cost);
+	take_rounds(run, replay->setting.cycle_ns, &replay->cost);
 	take_copies(run, &replay->cost);
 	if (replay->is_ddp) /* no rounds; what they hold of the wire's latency is not known either */
-		replay->cost.round_ns = replay->cost.dispatch_ns = replay->cost.between_ns = 0;
+		replay->cost.round_ns = replay->cost.dispatch_ns = replay->cost.between_ns =
+			replay->cost.late_ns = 0;
 	else
 		status = take_oversleep(run, replay->setting.cycle_ns, &replay->cost);
 	if (status == LW_OK)

@@ -42,8 +42,9 @@ struct context { /* what one run looks at */
 	uint64_t fusion_bytes;
 	int64_t cycle_ns;
 	int64_t wire_free_ns; /* end of the last operation on the wire */
-	uint32_t step;
-	bool was_idle; /* the last round agreed on nothing */
+	uint32_t step, n_ops; /* operations of this step so far */
+	bool was_idle;        /* the last round agreed on nothing, and cost what idle ones do */
+	bool was_busy;        /* it ran operations */
 };
 
 void lw_hvd_sim_free(struct lw_hvd_sim *sim)
@@ -171,14 +172,27 @@ static int64_t latest(const int64_t *at_ns, uint32_t n)
 	return last_ns;
 }
 
+/* The rank that enters last did not sleep: the loop is late. */
+static bool is_late(const struct context *c)
+{
+	const struct lw_hvd_sim *sim = c->sim;
+	uint32_t last = 0;
+
+	for (uint32_t r = 1; r < c->input->n_ranks; r++)
+		if (sim->next_ns[r] > sim->next_ns[last])
+			last = r;
+	return sim->next_ns[last] == sim->free_ns[last];
+}
+
 /* All ranks enter and agree. Return: when the round ends, on all of them. */
 static int64_t turn_round(struct context *c)
 {
 	struct lw_hvd_sim *sim = c->sim;
+	double cost_ns = c->cost->round_ns + (c->was_busy && is_late(c) ? c->cost->late_ns : 0);
 	int64_t end_ns;
 
 	memcpy(sim->enter_ns, sim->next_ns, c->input->n_ranks * sizeof(*sim->enter_ns));
-	end_ns = latest(sim->enter_ns, c->input->n_ranks) + (int64_t)llround(c->cost->round_ns);
+	end_ns = latest(sim->enter_ns, c->input->n_ranks) + (int64_t)llround(cost_ns);
 	for (uint32_t r = 0; r < c->input->n_ranks; r++)
 		sim->free_ns[r] = end_ns;
 	c->totals.n_rounds++;
@@ -328,16 +342,18 @@ static void run_batch(struct context *c, uint32_t n, uint64_t bytes, int64_t agr
 			     : cost->single_in_ns;
 	double out_ns = n > 1 ? cost->copy_out_ns + cost->copy_out_ns_per_byte * (double)bytes
 			      : cost->single_out_ns;
-	int64_t wire_start_ns, wire_end_ns, idle_ns;
+	int64_t wire_start_ns, wire_end_ns;
+	struct lw_hvd_op op;
 
 	for (uint32_t r = 0; r < c->input->n_ranks; r++) {
 		sim->op_start_ns[r] = sim->free_ns[r];
 		sim->op_wire_ns[r] = sim->free_ns[r] + (int64_t)llround(in_ns);
 	}
 	wire_start_ns = latest(sim->op_wire_ns, c->input->n_ranks);
-	idle_ns = wire_start_ns - c->wire_free_ns;
-	wire_end_ns = wire_start_ns + (int64_t)llround(cost->wire_ns(
-					      cost->context, bytes, idle_ns > 0 ? idle_ns : 0));
+	op = (struct lw_hvd_op){bytes,
+		wire_start_ns > c->wire_free_ns ? wire_start_ns - c->wire_free_ns : 0, c->step,
+		c->n_ops++};
+	wire_end_ns = wire_start_ns + (int64_t)llround(cost->wire_ns(cost->context, &op));
 	c->wire_free_ns = wire_end_ns;
 	for (uint32_t r = 0; r < c->input->n_ranks; r++) {
 		sim->op_end_ns[r] = wire_end_ns + (int64_t)llround(out_ns);
@@ -416,6 +432,7 @@ static void run_step(struct context *c, int64_t *ret_step_ns)
 	struct lw_hvd_sim *sim = c->sim;
 	uint32_t n_pending = collect_pending(c);
 
+	c->n_ops = 0;
 	for (uint32_t r = 0; r < c->input->n_ranks; r++) {
 		size_t at = (size_t)c->step * c->input->n_ranks + r;
 
@@ -432,7 +449,8 @@ static void run_step(struct context *c, int64_t *ret_step_ns)
 			skip_idle_rounds(c, sim->last_ready_ns[sim->pending[0]]);
 		agreed_ns = turn_round(c);
 		n_agreed = take_agreed(c, &n_pending);
-		c->was_idle = n_agreed == 0;
+		c->was_idle = n_agreed == 0 && !c->was_busy;
+		c->was_busy = n_agreed > 0;
 		run_round(c, n_agreed, agreed_ns);
 	}
 	end_step(c, ret_step_ns);

@@ -47,12 +47,18 @@ struct lw_hvd_setting {
 		local_size; /* ranks on a host where that is equal on all hosts, else 0: no rounding */
 };
 
+struct lw_hvd_op { /* one collective, as its cost is asked for */
+	uint64_t bytes;
+	int64_t idle_ns;    /* how long the wire had been idle before */
+	uint32_t step, nth; /* of the input; of its step, from 0 */
+};
+
 struct lw_hvd_cost {
-	/* time of one collective on the wire, from the last rank's start to the end, ns;
-	 * @idle_ns: how long the wire had been idle before */
-	double (*wire_ns)(const void *context, uint64_t bytes, int64_t idle_ns);
+	/* time of one collective on the wire, from the last rank's start to the end, ns */
+	double (*wire_ns)(const void *context, const struct lw_hvd_op *op);
 	const void *context;
 	double round_ns;      /* one round, from the last rank's entry to its end */
+	double late_ns;       /* more, for one that follows an operation without a sleep */
 	double oversleep_ns;  /* a sleep for the cycle ends this much too late */
 	double dispatch_ns;   /* from the end of the round to its first operation */
 	double between_ns;    /* from one operation of a round to the next */

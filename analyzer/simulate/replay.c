@@ -206,6 +206,7 @@ static int whatif_job(
 	if (status < 0)
 		return status;
 	job->cost.round_ns *= job->wire.scale.latency_frac;
+	job->cost.late_ns *= job->wire.scale.latency_frac;
 	if (n_ranks == replay->input.n_ranks && whatif->compute_frac == 1)
 		return LW_OK;
 	return resample(replay, job, n_ranks, whatif->compute_frac);

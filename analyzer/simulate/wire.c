@@ -107,9 +107,8 @@ bool lw_wire_knows(const struct lw_wire *wire, double bytes)
 	return reaches(&wire->all, bytes);
 }
 
-double lw_wire_ns(const void *context, uint64_t bytes, int64_t idle_ns)
+double lw_wire_mean_ns(const struct lw_wire *wire, uint64_t bytes, int64_t idle_ns)
 {
-	const struct lw_wire *wire = context;
 	double cost_ns = recorded_ns(wire, (double)bytes, idle_ns);
 
 	cost_ns = wire->latency_ns * wire->scale.latency_frac +
@@ -124,11 +123,52 @@ double lw_wire_ns(const void *context, uint64_t bytes, int64_t idle_ns)
 	return cost_ns;
 }
 
+double lw_wire_ns(const void *context, const struct lw_hvd_op *op)
+{
+	const struct lw_wire *wire = context;
+	double mean_ns = lw_wire_mean_ns(wire, op->bytes, op->idle_ns);
+	uint32_t n;
+
+	if (op->step >= wire->n_steps)
+		return mean_ns;
+	n = wire->scatter_at[op->step + 1] - wire->scatter_at[op->step];
+	return n ? mean_ns * wire->scatter[wire->scatter_at[op->step] + op->nth % n] : mean_ns;
+}
+
+/* @samples are in the order of the run, hence of its steps. */
+static int keep_scatter(
+	struct lw_wire *wire, const struct lw_wire_sample *samples, size_t n, uint32_t n_steps)
+{
+	double sum_ns = 0, fitted_ns = 0;
+
+	wire->scatter = malloc(n * sizeof(*wire->scatter));
+	wire->scatter_at = calloc((size_t)n_steps + 1, sizeof(*wire->scatter_at));
+	if (!wire->scatter || !wire->scatter_at)
+		return lw_fail(LW_ERR_NOMEM, "no memory for %zu operations", n);
+	wire->n_steps = n_steps;
+	for (size_t i = 0; i < n; i++) {
+		double expected_ns =
+			recorded_ns(wire, (double)samples[i].bytes, samples[i].idle_ns);
+
+		sum_ns += samples[i].service_ns;
+		fitted_ns += expected_ns;
+		wire->scatter[i] = expected_ns > 0 ? samples[i].service_ns / expected_ns : 1;
+		wire->scatter_at[samples[i].step + 1]++;
+	}
+	for (uint32_t s = 0; s < n_steps; s++)
+		wire->scatter_at[s + 1] += wire->scatter_at[s];
+	for (size_t i = 0; i < n; i++) /* scatter only: the sum is the fit's affair */
+		wire->scatter[i] *= fitted_ns / sum_ns;
+	return LW_OK;
+}
+
 void lw_wire_done(struct lw_wire *wire)
 {
 	lw_cost_done(&wire->all);
 	lw_cost_done(&wire->first);
 	lw_cost_done(&wire->queued);
+	free(wire->scatter);
+	free(wire->scatter_at);
 	for (int k = 0; k < LW_WIRE_REPLICATES; k++)
 		lw_cost_done(&wire->replicate[k]);
 }
@@ -163,5 +203,5 @@ int lw_wire_init(
 	wire->scale = (struct lw_wire_scale){1, 1};
 	wire->latency_ns =
 		fmin(latency_ns, lw_cost_ns(&wire->all, fmax(wire->all.min_bytes, 1), NULL));
-	return status;
+	return status == LW_OK ? keep_scatter(wire, samples, n, f.n_blocks) : status;
 }

@@ -8,6 +8,11 @@
  * Operations right after an idle wire are kept apart from those back to back (token buckets and
  * congestion windows make the former faster), as long as enough of them were seen about the size that
  * is asked for. No operation costs less than a coordination round, the smallest collective there is.
+ *
+ * The n-th operation of a simulated step costs as much more or less than the mean as that of the
+ * recorded step did: where sending takes about as long as computing, it is the scatter that makes
+ * queues, and with means alone steps come out too short.
+ *
  * Beyond the sizes that were seen every answer is an extrapolation; lw_wire_knows() tells.
  */
 #ifndef LAPWING_ANALYZER_SIMULATE_WIRE_H
@@ -18,12 +23,13 @@
 #include <stdint.h>
 
 #include "analyzer/fit/cost.h"
+#include "analyzer/simulate/hvd_cycle.h"
 
 struct lw_wire_sample {
 	uint64_t bytes;
 	double service_ns; /* from the last rank's start to the last rank's end */
 	int64_t idle_ns;   /* the wire had been idle this long before */
-	uint32_t step;     /* what the bootstrap draws */
+	uint32_t step;     /* of the simulator's input; what the bootstrap draws */
 };
 
 enum {
@@ -51,6 +57,9 @@ struct lw_wire {
 	struct lw_cost all, first, queued; /* pooled; after an idle wire; back to back */
 	double latency_ns;                 /* what a coordination round costs: no operation less */
 	struct lw_cost replicate[LW_WIRE_REPLICATES]; /* of all */
+	/* observed over fitted, in the order of the run; of step s: from scatter_at[s] */
+	double *scatter;
+	uint32_t *scatter_at, n_steps;
 	struct lw_wire_scale scale;
 	enum lw_wire_guess guess;
 	int use_replicate; /* -1 = none: the fit itself */
@@ -58,6 +67,7 @@ struct lw_wire {
 
 /**
  * lw_wire_init() - fit the three costs, and the pooled one to resampled steps.
+ * @samples: in the order in which they ran
  * @latency_ns: cost of one round; clipped to the cost of the smallest operations
  * Return: LW_OK, LW_ERR_LIMIT (no samples) or LW_ERR_NOMEM. Free with lw_wire_done().
  */
@@ -65,8 +75,11 @@ int lw_wire_init(
 	struct lw_wire *wire, const struct lw_wire_sample *samples, size_t n, double latency_ns);
 void lw_wire_done(struct lw_wire *wire);
 
-/** lw_wire_ns() - cost of one collective; has the type of lw_hvd_cost.wire_ns, @wire a struct lw_wire. */
-double lw_wire_ns(const void *wire, uint64_t bytes, int64_t idle_ns);
+/** lw_wire_mean_ns() - mean cost of one collective, as scaled and guessed. */
+double lw_wire_mean_ns(const struct lw_wire *wire, uint64_t bytes, int64_t idle_ns);
+
+/** lw_wire_ns() - the same with the scatter of the run, as lw_hvd_cost.wire_ns; @wire: struct lw_wire. */
+double lw_wire_ns(const void *wire, const struct lw_hvd_op *op);
 
 /** lw_wire_knows() - whether operations of about @bytes were seen. */
 bool lw_wire_knows(const struct lw_wire *wire, double bytes);

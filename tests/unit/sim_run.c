@@ -106,6 +106,8 @@ static void record_batch(void *context, const struct lw_hvd_batch *batch)
 					recorder->input
 						->ready_ns[row * recorder->spec->n_tensors + t]};
 
+			if (member.ready_ns > group.last_ready_ns)
+				group.last_ready_ns = member.ready_ns;
 			lw_vec_push(&rank->members, member);
 		}
 		group.batch_of_rank[r] = (int32_t)rank->batches.n;

@@ -23,12 +23,11 @@ struct link {
 	double fixed_ns, ns_per_byte;
 };
 
-static double link_ns(const void *context, uint64_t bytes, int64_t idle_ns)
+static double link_ns(const void *context, const struct lw_hvd_op *op)
 {
 	const struct link *link = context;
 
-	(void)idle_ns;
-	return link->fixed_ns + link->ns_per_byte * (double)bytes;
+	return link->fixed_ns + link->ns_per_byte * (double)op->bytes;
 }
 
 struct job {

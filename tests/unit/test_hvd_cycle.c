@@ -19,12 +19,11 @@ struct line { /* wire: fixed + per byte, both ns */
 	double fixed_ns, ns_per_byte;
 };
 
-static double line_ns(const void *context, uint64_t bytes, int64_t idle_ns)
+static double line_ns(const void *context, const struct lw_hvd_op *op)
 {
 	const struct line *line = context;
 
-	(void)idle_ns;
-	return line->fixed_ns + line->ns_per_byte * (double)bytes;
+	return line->fixed_ns + line->ns_per_byte * (double)op->bytes;
 }
 
 struct seen {
@@ -255,6 +254,29 @@ static void a_running_operation_delays_the_next_round(void **state)
 	assert_int_equal(job.seen.batch[2].start_ns[0], 29 * MS + 60 * US);
 }
 
+static void a_round_right_after_an_operation_may_cost_more(void **state)
+{
+	struct job job;
+
+	(void)state;
+	job_init(&job, 1, 2, 1);
+	*ready(&job, 0, 0, 0) = 1 * MS;
+	*ready(&job, 0, 0, 1) = 6 * MS;
+	job.blocked_ns[0] = 6 * MS;
+	job.line = (struct line){12 * MS, 0};
+	job.cost.round_ns = 100 * US;
+	job.cost.late_ns = 1 * MS;
+	job_run(&job);
+	/* the first round slept and costs 0.1 ms; the second follows at 17.1 ms and costs 1.1 ms */
+	assert_int_equal(job.seen.batch[0].start_ns[0], 5 * MS + 100 * US);
+	assert_int_equal(job.seen.batch[1].start_ns[0], 18 * MS + 200 * US);
+
+	/* an operation shorter than the cycle: the loop sleeps again, and nothing is late */
+	job.line = (struct line){1 * MS, 0};
+	job_run(&job);
+	assert_int_equal(job.seen.batch[1].start_ns[0], 10 * MS + 100 * US);
+}
+
 static void idle_rounds_keep_their_period(void **state)
 {
 	struct job job;
@@ -387,6 +409,7 @@ static void draw_job(struct job *job, uint64_t *random)
 	job->line = (struct line){(double)draw(random, 3 * MS), (double)draw(random, 100)};
 	job->cost.round_ns = (double)draw(random, MS);
 	job->cost.oversleep_ns = (double)draw(random, 100 * US);
+	job->cost.late_ns = (double)draw(random, MS);
 	job->cost.poll_ns = (double)draw(random, 2 * MS);
 	job->cost.between_ns = (double)draw(random, 50 * US);
 	job->cost.copy_in_ns_per_byte = (double)draw(random, 2);
@@ -409,7 +432,8 @@ static void a_step_is_never_shorter_than_its_critical_path(void **state)
 		for (uint32_t b = 0; b < job.seen.n; b++) {
 			bytes += job.seen.batch[b].bytes;
 			n_members += job.seen.batch[b].n_members;
-			wire_ns += line_ns(&job.line, job.seen.batch[b].bytes, 0);
+			wire_ns += line_ns(
+				&job.line, &(struct lw_hvd_op){.bytes = job.seen.batch[b].bytes});
 		}
 		/* every tensor was sent once a step, and no byte was lost */
 		assert_int_equal(n_members, job.input.n_tensors * job.input.n_steps);
@@ -540,6 +564,7 @@ int main(void)
 		cmocka_unit_test(threshold_is_rounded_up_by_the_local_size),
 		cmocka_unit_test(fusion_looks_ahead_while_the_skipped_would_fit),
 		cmocka_unit_test(a_running_operation_delays_the_next_round),
+		cmocka_unit_test(a_round_right_after_an_operation_may_cost_more),
 		cmocka_unit_test(idle_rounds_keep_their_period),
 		cmocka_unit_test(the_training_thread_notices_at_its_next_poll),
 		cmocka_unit_test(copies_are_paid_by_fused_batches_only),
