@@ -28,6 +28,7 @@ KINDS = {
     15: ("TCP_INFO", "<IIQQQII",
          "socket rtt_us acked_bytes received_bytes delivery_bytes_per_s n_retransmits congestion_window_segments"),
     16: ("GLOO_MESSAGE", "<I4xQQQ8x", "socket slot bytes is_sent"),
+    16: ("GLOO_MESSAGE", "<IIQQQ8x", "socket reserved slot bytes is_sent"),
     17: ("MARK", "<Qq24x", "name value"),
     18: ("LOSS", "<QQ24x", "count where"),
     19: ("HOOK", "<QQI20x", "name detail n_slots"),
@@ -39,7 +40,7 @@ COLLS = {1: "allreduce", 2: "allgather", 3: "broadcast", 4: "alltoall", 5: "redu
 SETTINGS = {1: "fusion_bytes", 2: "cycle_ns", 3: "fusion_effective_bytes", 4: "cache_capacity", 5: "autotune",
             6: "hierarchical_allreduce", 7: "torus_allreduce", 8: "disable_group_fusion", 9: "batch_d2d_memcopies",
             10: "cache_enabled", 11: "timeline"}
-FAILED, UNFINISHED, NO_BYTES = 32, 16, 64
+CONTROL, UNFINISHED, FAILED, NO_BYTES = 8, 16, 32, 64
 
 
 def read_ring(path):
