@@ -68,6 +68,16 @@ static int read_candidates(struct lw_run *run, size_t store, candidates *all)
 			.clock = clock_of(run->stores.at[store], row),
 			.host = strdup(lw_store_column_text(row, 8))};
 
+		if (one.start_ns < 0 || one.start_ns > LW_LOAD_TIME_MAX_NS)
+			one.start_ns = 0;
+		if (one.end_ns < one.start_ns || one.end_ns > LW_LOAD_TIME_MAX_NS)
+			one.has_ended = false;
+		if (!*lw_framework_name(one.framework))
+			one.framework = LW_FRAMEWORK_NONE;
+		if (!*lw_transport_name(one.transport))
+			one.transport = LW_TRANSPORT_NONE;
+		if (one.size > LW_LOAD_RANKS_MAX || one.rank > LW_LOAD_RANKS_MAX)
+			one.size = one.rank = LW_NONE;
 		if (!one.host || lw_vec_push(all, one) < 0) {
 			free(one.host);
 			status = lw_fail(LW_ERR_NOMEM, "no memory");

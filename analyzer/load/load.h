@@ -7,6 +7,11 @@
 
 #include "analyzer/run.h"
 
+/* Beyond these a row is damage, and what computes with it must not overflow. */
+#define LW_LOAD_TIME_MAX_NS (INT64_C(1) << 58) /* nine years of uptime */
+#define LW_LOAD_BYTES_MAX   (INT64_C(1) << 50) /* of one operation */
+enum { LW_LOAD_RANKS_MAX = 1 << 20 };
+
 struct lw_load_thread {
 	int64_t id, process_id;
 	int32_t rank; /* index into run->ranks, LW_NONE = of a process that is no rank */

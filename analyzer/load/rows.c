@@ -2,7 +2,7 @@
 /*
  * rows.c - the raw tables of one store, row by row, into its ranks.
  *
- * A run file may come from anybody: times outside [0, 2^62] and rows of unknown threads are counted
+ * A run file may come from anybody: times outside [0, LW_LOAD_TIME_MAX_NS] and rows of unknown threads are counted
  * and left out, so that no later stage has to think about overflow.
  */
 #include <math.h>
@@ -11,8 +11,6 @@
 #include <uthash.h>
 
 #include "analyzer/load/load.h"
-
-#define TIME_MAX_NS (INT64_C(1) << 62)
 
 struct lw_load_text {
 	int64_t id;
@@ -84,10 +82,21 @@ static bool interval_of(
 {
 	*start_ns = sqlite3_column_int64(row, i);
 	*end_ns = sqlite3_column_int64(row, i + 1);
-	if (*start_ns >= 0 && *end_ns >= *start_ns && *end_ns <= TIME_MAX_NS)
+	if (*start_ns >= 0 && *end_ns >= *start_ns && *end_ns <= LW_LOAD_TIME_MAX_NS)
 		return true;
 	loader->n_bad_rows++;
 	return false;
+}
+
+/* Bytes of an operation in column @i; 0 = not known. */
+static uint64_t bytes_of(struct lw_loader *loader, sqlite3_stmt *row, int i)
+{
+	int64_t bytes = sqlite3_column_int64(row, i);
+
+	if (bytes >= 0 && bytes <= LW_LOAD_BYTES_MAX)
+		return (uint64_t)bytes;
+	loader->n_bad_rows++;
+	return 0;
 }
 
 /* Tensor of the string id in column @i; LW_NONE when it is NULL or its text never arrived. */
@@ -124,11 +133,11 @@ static int add_ready(struct lw_loader *loader, sqlite3_stmt *row)
 	struct lw_rank *rank = rank_of(loader, row);
 	struct lw_ready ready = {.at_ns = sqlite3_column_int64(row, 1),
 		.object = (uint64_t)sqlite3_column_int64(row, 2),
-		.bytes = (uint64_t)sqlite3_column_int64(row, 4)};
+		.bytes = bytes_of(loader, row, 4)};
 
 	if (!rank)
 		return LW_OK;
-	if (ready.at_ns < 0 || ready.at_ns > TIME_MAX_NS) {
+	if (ready.at_ns < 0 || ready.at_ns > LW_LOAD_TIME_MAX_NS) {
 		loader->n_bad_rows++;
 		return LW_OK;
 	}
@@ -169,8 +178,8 @@ static int add_collective(struct lw_loader *loader, sqlite3_stmt *row)
 	struct lw_collective collective = {.thread_id = sqlite3_column_int64(row, 0),
 		.op = sqlite3_column_int(row, 3),
 		.comm_key = sqlite3_column_int64(row, 4),
-		.sent_bytes = (uint64_t)sqlite3_column_int64(row, 5),
-		.received_bytes = (uint64_t)sqlite3_column_int64(row, 6),
+		.sent_bytes = bytes_of(loader, row, 5),
+		.received_bytes = bytes_of(loader, row, 6),
 		.root = sqlite3_column_int(row, 7),
 		.flags = (uint16_t)sqlite3_column_int(row, 8),
 		.transport = sqlite3_column_int(row, 9),
@@ -187,7 +196,7 @@ static int add_batch(struct lw_loader *loader, sqlite3_stmt *row)
 	struct lw_batch batch = {.thread_id = sqlite3_column_int64(row, 0),
 		.op = sqlite3_column_int(row, 3),
 		.serial = (uint64_t)sqlite3_column_int64(row, 4),
-		.bytes = (uint64_t)sqlite3_column_int64(row, 5),
+		.bytes = bytes_of(loader, row, 5),
 		.fusion_bytes = sqlite3_column_type(row, 6) == SQLITE_NULL
 					? UINT64_MAX
 					: (uint64_t)sqlite3_column_int64(row, 6),
@@ -212,7 +221,7 @@ static int add_member(struct lw_loader *loader, sqlite3_stmt *row)
 	struct lw_load_member member = {.serial = (uint64_t)sqlite3_column_int64(row, 1),
 		.position = sqlite3_column_int64(row, 2),
 		.object = (uint64_t)sqlite3_column_int64(row, 4),
-		.bytes = (uint64_t)sqlite3_column_int64(row, 5),
+		.bytes = bytes_of(loader, row, 5),
 		.dtype = sqlite3_column_int(row, 6)};
 
 	if (!rank)
@@ -234,7 +243,7 @@ static int add_step_mark(struct lw_loader *loader, sqlite3_stmt *row)
 
 	if (!rank)
 		return LW_OK;
-	if (at_ns < 0 || at_ns > TIME_MAX_NS) {
+	if (at_ns < 0 || at_ns > LW_LOAD_TIME_MAX_NS) {
 		loader->n_bad_rows++;
 		return LW_OK;
 	}

@@ -81,13 +81,14 @@ static uint32_t take_step(const struct lw_rank *rank, const struct lw_step *step
 
 		for (uint32_t m = 0; m < batch->n_members && is_sent(batch); m++) {
 			const struct lw_member *member = &rank->members.at[batch->first_member + m];
-			int64_t at_ns = member->ready_ns - step->start_ns;
+			int64_t at_ns;
 
 			if (member->ready_ns == LW_NS_UNKNOWN ||
 				input_of[member->tensor] == NOT_SEEN) {
 				n_unknown++;
 				continue;
 			}
+			at_ns = member->ready_ns - step->start_ns;
 			if (at_ns < 0) {
 				at_ns = 0;
 				replay->n_clamped++;

@@ -222,6 +222,26 @@ static void impossible_rows_are_counted_and_left_out(void **state)
 	lw_run_free(run);
 }
 
+static void numbers_from_a_stranger_are_not_trusted(void **state)
+{
+	struct make_run spec = make_run_job(2, 3);
+	struct lw_run *run;
+
+	(void)state;
+	spec.extra_sql =
+		"UPDATE process SET framework = 65535, transport = -7;"
+		"UPDATE process SET start_ns = -9223372036854775807, end_ns = 9223372036854775807"
+		" WHERE id = 1; UPDATE process SET rank = 2147483647 WHERE id = 2";
+	run = run_fixture_analyze(&spec);
+	assert_int_equal(run->ranks.n, 1);
+	assert_int_equal(run->ranks.at[0].framework, 0);
+	assert_int_equal(run->ranks.at[0].transport, 0);
+	assert_int_equal(run->first_ns, 0);
+	assert_true(run->last_ns > 0 && run->last_ns < INT64_C(1) << 58);
+	assert_int_equal(run_fixture_diag(run, "process without a rank"), 1);
+	lw_run_free(run);
+}
+
 static void collectives_stand_for_batches_where_there_is_no_framework(void **state)
 {
 	struct make_run spec = make_run_job(2, 3);
@@ -294,6 +314,7 @@ int main(void)
 		cmocka_unit_test(a_rank_without_operations_is_missing),
 		cmocka_unit_test(losses_and_refused_hooks_are_findings),
 		cmocka_unit_test(impossible_rows_are_counted_and_left_out),
+		cmocka_unit_test(numbers_from_a_stranger_are_not_trusted),
 		cmocka_unit_test(collectives_stand_for_batches_where_there_is_no_framework),
 		cmocka_unit_test(socket_totals_never_shrink_and_add_up),
 		cmocka_unit_test(an_empty_run_loads),
