@@ -249,19 +249,42 @@ void lw_thread_role(enum lw_thread_role role)
 	lw_record(&event);
 }
 
-/* The orderly end: last totals, last losses, and the word that nothing is missing. */
+/* Last totals and last losses. The thread that ends the process may never have recorded before. */
+static void tell_the_rest(void)
+{
+	lw_horovod_flush();
+	lw_gloo_flush();
+	lw_sockets_flush(LW_SAMPLE_EXIT);
+	record_clock();
+	lw_losses_flush();
+}
+
+/* The orderly end: what is left to tell, and the word that nothing is missing. */
 static void finish(void)
 {
 	if (!lw_is_live() || lw_tls.busy)
 		return;
-	if (lw_tls.ring && lw_tls.epoch == lw_epoch) {
-		lw_horovod_flush();
-		lw_gloo_flush();
-		lw_sockets_flush(LW_SAMPLE_EXIT);
-		record_clock();
-		lw_losses_flush();
-	}
+	tell_the_rest();
 	lw_rings_close();
+}
+
+bool lw_image_ends(void)
+{
+	int saved_errno = errno;
+
+	/* the child of a vfork runs in our memory, with our thread's variables, but is not us */
+	if (!lw_is_live() || lw_tls.busy || (pid_t)syscall(SYS_getpid) != lw_own_pid)
+		return false;
+	tell_the_rest();
+	lw_rings_mark(true);
+	errno = saved_errno;
+	return true;
+}
+
+void lw_image_stays(bool is_told)
+{
+	if (is_told)
+		lw_rings_mark(false);
 }
 
 __attribute__((constructor)) static void load(void)

@@ -24,6 +24,9 @@ struct lw_ring_header *lw_ring_create(void);
 /** lw_rings_close() - mark every ring of this process as ended in order. */
 void lw_rings_close(void);
 
+/** lw_rings_mark() - every ring of this process has ended in order, or (exec failed) has not. */
+void lw_rings_mark(bool is_closed);
+
 /** lw_rings_forget() - forked child: the parent's rings are not ours. */
 void lw_rings_forget(void);
 

@@ -315,6 +315,21 @@ void lw_rings_close(void)
 	}
 }
 
+void lw_rings_mark(bool is_closed)
+{
+	uint32_t n = atomic_load(&n_slots);
+
+	for (uint32_t i = 0; i < n && i < MAX_RINGS; i++) {
+		struct lw_ring_header *ring = atomic_exchange(&rings[i], NULL), *none = NULL;
+
+		if (!ring)
+			continue;
+		atomic_store_explicit(&ring->closed, is_closed, memory_order_release);
+		if (!atomic_compare_exchange_strong(&rings[i], &none, ring))
+			keep_ring(ring);
+	}
+}
+
 void lw_rings_forget(void)
 {
 	uint32_t n = atomic_load(&n_slots);

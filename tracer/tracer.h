@@ -121,6 +121,13 @@ void lw_setting(enum lw_setting setting, double value, enum lw_setting_source so
 /** lw_thread_role() - say what this thread is (training, background). */
 void lw_thread_role(enum lw_thread_role role);
 
+/**
+ * lw_image_ends() - the process is about to exec: its rings end in order. errno is kept.
+ * Return: to be given to lw_image_stays() should exec fail; false in the child of a vfork.
+ */
+bool lw_image_ends(void);
+void lw_image_stays(bool is_told);
+
 /* ---- the real functions ------------------------------------------------------------------------ */
 
 /**

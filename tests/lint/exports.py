@@ -11,7 +11,7 @@ ALLOWED = [
     r"P?MPIX?_[A-Z][A-Za-z0-9_]*", r"mpix?_[a-z0-9_]+", r"MPIX?_[A-Z0-9_]+",
     r"_ZN4gloo\w+", r"lapwing_\w+", r"InitializeInjectionNvtx2",
     # libc: process, threads, sleeps, descriptors, sockets
-    r"_exit|_Exit|pthread_create|nanosleep|clock_nanosleep|usleep|sched_yield",
+    r"_exit|_Exit|f?exec[lv]p?e?|pthread_create|nanosleep|clock_nanosleep|usleep|sched_yield",
     r"send|sendto|sendmsg|sendmmsg|write|writev|recv|recvfrom|recvmsg|recvmmsg|read|readv|sendfile(64)?|splice",
     r"__(read|recv|recvfrom)_chk", r"connect|accept|accept4|close|close_range|closefrom|dup|dup2|dup3|fcntl(64)?",
     r"socket|fclose",
