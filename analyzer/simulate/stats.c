@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { N_RESAMPLES = 200 };
 
@@ -52,18 +53,23 @@ static double resampled_median(const double *sorted, size_t n, uint64_t *random)
 void lw_stats_interval(
 	const double *values, size_t n, double *ret_median, double *ret_low, double *ret_high)
 {
-	double sorted[LW_STATS_MAX], medians[N_RESAMPLES];
-	size_t stride = (n + LW_STATS_MAX - 1) / LW_STATS_MAX, n_kept = 0;
+	double kept[LW_STATS_MAX], medians[N_RESAMPLES];
+	size_t n_kept = n < LW_STATS_MAX ? n : LW_STATS_MAX;
+	double *sorted = malloc((n + 1) * sizeof(*sorted));
 	uint64_t random = 1;
 
-	*ret_low = *ret_high = NAN;
-	for (size_t i = 0; i < n; i += stride)
-		sorted[n_kept++] = values[i];
-	*ret_median = lw_stats_median(sorted, n_kept);
+	*ret_median = *ret_low = *ret_high = NAN;
+	if (!sorted)
+		return;
+	memcpy(sorted, values, n * sizeof(*sorted));
+	*ret_median = lw_stats_median(sorted, n);
+	for (size_t i = 0; i < n_kept; i++) /* evenly, so that what is kept has the same median */
+		kept[i] = sorted[(2 * i + 1) * n / (2 * n_kept)];
+	free(sorted);
 	if (n_kept < 2)
 		return;
 	for (size_t i = 0; i < N_RESAMPLES; i++)
-		medians[i] = resampled_median(sorted, n_kept, &random);
+		medians[i] = resampled_median(kept, n_kept, &random);
 	qsort(medians, N_RESAMPLES, sizeof(*medians), ascending);
 	*ret_low = medians[N_RESAMPLES * 25 / 1000];
 	*ret_high = medians[N_RESAMPLES - 1 - N_RESAMPLES * 25 / 1000];

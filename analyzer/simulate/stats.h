@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LW_STATS_MAX = 512 }; /* longer series are thinned to this many before resampling */
+enum { LW_STATS_MAX = 512 }; /* of longer series this many are kept, for resampling only */
 
 /** lw_stats_random() - splitmix64: a fixed sequence for each start of @state. */
 uint64_t lw_stats_random(uint64_t *state);
@@ -16,7 +16,8 @@ double lw_stats_median(double *values, size_t n);
 
 /**
  * lw_stats_interval() - median of @values (not modified) and its 95 % percentile interval from 200
- * resamples (Efron and Tibshirani 1993). One value, or none: the interval is not known, NAN.
+ * resamples (Efron and Tibshirani 1993). One value, or none: the interval is not known, NAN. All are
+ * NAN when there is no memory for a copy.
  */
 void lw_stats_interval(
 	const double *values, size_t n, double *ret_median, double *ret_low, double *ret_high);

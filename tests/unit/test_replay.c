@@ -336,6 +336,21 @@ static void medians_and_their_intervals(void **state)
 	assert_true(median == 1.5 && low == 1 && high == 2);
 }
 
+static void the_median_of_a_long_series_is_of_all_its_values(void **state)
+{
+	enum { N = 1025 };
+	double values[N], median, low, high;
+
+	(void)state;
+	for (int i = 0; i < N;
+		i++) /* every third, which thinning the series would keep, is large */
+		values[i] = i % 3 ? i : 10000 + i;
+	lw_stats_interval(values, N, &median, &low, &high);
+	print_message("median of %d values: %g (%g to %g)\n", N, median, low, high);
+	assert_true(median == lw_stats_median(values, N));
+	assert_true(low < median && median < high);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -349,6 +364,7 @@ int main(void)
 		cmocka_unit_test(a_ddp_run_is_replayed_with_its_buckets),
 		cmocka_unit_test(the_same_run_gives_the_same_figures),
 		cmocka_unit_test(medians_and_their_intervals),
+		cmocka_unit_test(the_median_of_a_long_series_is_of_all_its_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
