@@ -167,6 +167,8 @@ struct lw_diag {
 	const char *stage, *kind; /* static */
 	uint64_t n;
 	char *text;
+	uint64_t
+		n_more; /* findings of this kind that only count here, as their texts were too many */
 };
 
 struct lw_name;
@@ -188,7 +190,12 @@ struct lw_run {
 	struct lw_name *names; /* load: tensor names -> index */
 };
 
-/** lw_run_diag() - add a finding; @text is copied. Same stage and kind are merged, n added. */
+enum { LW_DIAG_MAX_TEXTS = 8 }; /* of one kind */
+
+/**
+ * lw_run_diag() - add a finding; the text is copied. One with the same stage, kind and text is merged, n
+ * added; beyond LW_DIAG_MAX_TEXTS texts of a kind, further ones share one row, "and N more".
+ */
 int lw_run_diag(struct lw_run *run, const char *stage, const char *kind, uint64_t n,
 	const char *format, ...) __attribute__((format(printf, 5, 6)));
 

@@ -16,29 +16,55 @@ struct lw_name {
 	UT_hash_handle hh;
 };
 
-int lw_run_diag(struct lw_run *run, const char *stage, const char *kind, uint64_t n,
-	const char *format, ...)
+/* Takes @text. */
+static int add_diag(struct lw_run *run, const char *stage, const char *kind, uint64_t n, char *text)
 {
-	struct lw_diag diag = {.stage = stage, .kind = kind, .n = n}, *old;
-	va_list arguments;
+	struct lw_diag diag = {.stage = stage, .kind = kind, .n = n}, *old, *more = NULL;
+	size_t n_texts = 0;
 
 	lw_vec_foreach (old, &run->diags) {
-		if (!strcmp(old->stage, stage) && !strcmp(old->kind, kind)) {
+		if (strcmp(old->stage, stage) || strcmp(old->kind, kind))
+			continue;
+		if (!old->n_more && !strcmp(old->text, text)) {
 			old->n += n;
+			free(text);
 			return LW_OK;
 		}
+		n_texts++;
+		more = old->n_more ? old : more;
 	}
-	va_start(arguments, format);
-	if (vasprintf(&diag.text, format, arguments) < 0)
-		diag.text = NULL;
-	va_end(arguments);
-	if (!diag.text)
-		return lw_fail(LW_ERR_NOMEM, "no memory");
+	diag.text = text;
+	if (n_texts >= LW_DIAG_MAX_TEXTS) {
+		diag.n_more = more ? more->n_more + 1 : 1;
+		free(text);
+		if (asprintf(&diag.text, "and %llu more", (unsigned long long)diag.n_more) < 0)
+			return lw_fail(LW_ERR_NOMEM, "no memory");
+	}
+	if (more) {
+		diag.n += more->n;
+		free(more->text);
+		*more = diag;
+		return LW_OK;
+	}
 	if (lw_vec_push(&run->diags, diag) < 0) {
 		free(diag.text);
 		return LW_ERR_NOMEM;
 	}
 	return LW_OK;
+}
+
+int lw_run_diag(struct lw_run *run, const char *stage, const char *kind, uint64_t n,
+	const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+	int n_text;
+
+	va_start(arguments, format);
+	n_text = vasprintf(&text, format, arguments);
+	va_end(arguments);
+	return n_text < 0 ? lw_fail(LW_ERR_NOMEM, "no memory")
+			  : add_diag(run, stage, kind, n, text);
 }
 
 void lw_run_diag_reset(struct lw_run *run, const char *stage)

@@ -58,9 +58,10 @@ struct lw_run *run_fixture_analyze(const struct make_run *spec)
 uint64_t run_fixture_diag(const struct lw_run *run, const char *kind)
 {
 	const struct lw_diag *diag;
+	uint64_t n = 0;
 
 	lw_vec_foreach (diag, &run->diags)
 		if (!strcmp(diag->kind, kind))
-			return diag->n;
-	return 0;
+			n += diag->n;
+	return n;
 }

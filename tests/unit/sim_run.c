@@ -13,7 +13,7 @@
 int lw_run_diag(struct lw_run *run, const char *stage, const char *kind, uint64_t n,
 	const char *format, ...)
 {
-	struct lw_diag diag = {stage, kind, n, NULL};
+	struct lw_diag diag = {.stage = stage, .kind = kind, .n = n};
 	va_list arguments;
 
 	va_start(arguments, format);

@@ -183,6 +183,16 @@ static void a_rank_without_operations_is_missing(void **state)
 	lw_run_free(run);
 }
 
+static bool has_finding(const struct lw_run *run, const char *text, uint64_t n)
+{
+	const struct lw_diag *diag;
+
+	lw_vec_foreach (diag, &run->diags)
+		if (!strcmp(diag->text, text))
+			return diag->n == n;
+	return false;
+}
+
 static void losses_and_refused_hooks_are_findings(void **state)
 {
 	struct make_run spec = make_run_job(2, 2);
@@ -193,16 +203,41 @@ static void losses_and_refused_hooks_are_findings(void **state)
 	spec.extra_sql =
 		"INSERT INTO loss VALUES(1, 1, 1, 40, ''); INSERT INTO loss VALUES(2, NULL, 1, 2, '');"
 		"INSERT INTO loss VALUES(2, NULL, 10, 1, '');"
-		"INSERT INTO string VALUES(50, 'horovod.entries'), (51, 'unknown layout');"
-		"INSERT INTO hook VALUES(1, 5, 50, 3, 0, 51)";
+		"INSERT INTO string VALUES(50, 'horovod.entries'), (51, 'unknown layout'), (52, 'mpi.calls');"
+		"INSERT INTO hook VALUES(1, 5, 50, 3, 0, 51), (1, 6, 52, 3, 0, 51)";
 	run = run_fixture_load(&spec);
 	assert_int_equal(run->n_lost, 42);
 	assert_int_equal(run_fixture_diag(run, "ring full"), 42);
-	assert_int_equal(run_fixture_diag(run, "hook refused"), 1);
+	assert_int_equal(run_fixture_diag(run, "hook refused"), 2);
+	assert_true(has_finding(run, "rank 0: ring full", 40));
+	assert_true(has_finding(run, "rank 1: ring full", 2));
+	assert_true(has_finding(run, "hook horovod.entries is not in place: unknown layout", 1));
+	assert_true(has_finding(run, "hook mpi.calls is not in place: unknown layout", 1));
 	assert_int_equal(run_fixture_diag(run, "not closed"), 1);
 	assert_int_equal(
 		run_fixture_diag(run, "process ended without saying so (killed or crashed)"), 1);
 	assert_false(run->is_closed);
+	lw_run_free(run);
+}
+
+static void findings_merge_by_text_and_beyond_eight_into_one(void **state)
+{
+	struct make_run spec = make_run_job(1, 2);
+	struct lw_run *run = run_fixture_load(&spec);
+
+	(void)state;
+	for (int pass = 0; pass < 2; pass++)
+		for (int r = 0; r < 8; r++)
+			assert_int_equal(lw_run_diag(run, "load", "late", 10, "rank %d", r), LW_OK);
+	assert_int_equal(run->diags.n, 8);
+	assert_true(has_finding(run, "rank 7", 20));
+	for (int r = 8; r < 11; r++)
+		assert_int_equal(lw_run_diag(run, "load", "late", 5, "rank %d", r), LW_OK);
+	assert_int_equal(lw_run_diag(run, "load", "late", 1, "rank 0"), LW_OK);
+	assert_int_equal(lw_run_diag(run, "load", "other", 1, "rank 8"), LW_OK);
+	assert_int_equal(run->diags.n, 10);
+	assert_true(has_finding(run, "rank 0", 21));
+	assert_true(has_finding(run, "and 3 more", 15));
 	lw_run_free(run);
 }
 
@@ -313,6 +348,7 @@ int main(void)
 		cmocka_unit_test(stores_of_several_ranks_become_one_run),
 		cmocka_unit_test(a_rank_without_operations_is_missing),
 		cmocka_unit_test(losses_and_refused_hooks_are_findings),
+		cmocka_unit_test(findings_merge_by_text_and_beyond_eight_into_one),
 		cmocka_unit_test(impossible_rows_are_counted_and_left_out),
 		cmocka_unit_test(numbers_from_a_stranger_are_not_trusted),
 		cmocka_unit_test(collectives_stand_for_batches_where_there_is_no_framework),
