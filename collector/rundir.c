@@ -254,7 +254,8 @@ int lw_out_lock(const char *out)
 
 	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(out, '/') - out) + 1, out);
 	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0)
-		flock(fd, LOCK_EX);
+	/* Others of ours hold it for milliseconds. A stranger who holds it for long must not hold up a job. */
+	for (int i = 0; fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && i < 40; i++)
+		usleep(50000);
 	return fd;
 }

@@ -7,7 +7,7 @@
  * opaque keys. Text travels as 64-bit ids whose STRING records come before the first use.
  *
  * To add a kind: one line in LW_EVENT_KINDS, one payload struct below, one row in
- * collector/writer.c's table, one migration. Never reuse a number; bump LW_EVENT_VERSION when the
+ * collector/records.c and in collector/check.c, one migration. Never reuse a number; bump LW_EVENT_VERSION when the
  * meaning of an existing field changes.
  */
 #ifndef LAPWING_SCHEMA_EVENT_H

@@ -56,7 +56,7 @@ def check_complete(paths, n_ranks):
         assert done.returncode == 0, (path, done.returncode, done.stdout[-3000:], done.stderr)
     ranks = sorted(r for r, in rows(paths, "SELECT rank FROM process WHERE rank IS NOT NULL"))
     assert ranks == list(range(n_ranks)), ranks
-    assert rows(paths, "SELECT n_pushed - n_stored - n_lost FROM thread WHERE n_pushed != n_stored + n_lost") == []
+    assert rows(paths, "SELECT * FROM loss") == [] and rows(paths, "SELECT n_lost FROM thread WHERE n_lost") == []
     assert all(ended == "exit" for ended, in rows(paths, "SELECT ended FROM process"))
     # one call opens all the files, and nothing is missing in what it says
     report = subprocess.run([LAPWING, "report", "--json", *paths], capture_output=True, text=True)

@@ -16,7 +16,7 @@ WRONG_UNIT = re.compile(r"\b(?!tv_)\w+_(msec|usec|nsec|secs|millis|micros|nanos|
 
 def main():
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
-    bad = []
+    bad = [f"{name}: a symbolic link is not a source" for name in files if (ROOT / name).is_symlink()]
     for name in files:
         if not name.endswith((".c", ".h", ".def")):
             continue
