@@ -76,25 +76,43 @@ int lw_ranges_pop(const void *domain, enum lw_mark_op op)
 	return count_open(stack, domain);
 }
 
+static bool is_wanted(void)
+{
+	static _Atomic int8_t known; /* 1 yes, -1 no, 0 = not asked yet */
+	int8_t answer = atomic_load_explicit(&known, memory_order_relaxed);
+
+	if (LW_UNLIKELY(!answer)) {
+		answer = lw_hook_wanted("mark") ? 1 : -1;
+		atomic_store_explicit(&known, answer, memory_order_relaxed);
+	}
+	return answer > 0;
+}
+
 static bool is_live(void)
 {
-	return lw_hook_wanted("mark") && lw_activate(LW_FRAMEWORK_NONE, LW_TRANSPORT_NONE);
+	return is_wanted() && lw_activate(LW_FRAMEWORK_NONE, LW_TRANSPORT_NONE);
+}
+
+static void record_instant(enum lw_mark_op op, const char *name, int64_t value)
+{
+	int64_t now_ns;
+
+	if (!is_wanted())
+		return;
+	now_ns = lw_now_ns(); /* before the first mark's activation, which takes a while */
+	if (is_live())
+		lw_mark_record(op, now_ns, now_ns, lw_string_z(name), value);
 }
 
 LW_EXPORT void lapwing_mark_step(int64_t step)
 {
-	int64_t now_ns = lw_now_ns();
-
-	if (is_live())
-		lw_mark_record(LW_MARK_STEP, now_ns, now_ns, 0, step);
+	record_instant(LW_MARK_STEP, NULL, step);
 }
 
 LW_EXPORT void lapwing_mark(const char *name)
 {
-	int64_t now_ns = lw_now_ns();
-
-	if (name && is_live())
-		lw_mark_record(LW_MARK_POINT, now_ns, now_ns, lw_string_z(name), 0);
+	if (name)
+		record_instant(LW_MARK_POINT, name, 0);
 }
 
 LW_EXPORT void lapwing_range_push(const char *name)
@@ -105,5 +123,6 @@ LW_EXPORT void lapwing_range_push(const char *name)
 
 LW_EXPORT void lapwing_range_pop(void)
 {
-	lw_ranges_pop(own_domain, LW_MARK_RANGE);
+	if (is_wanted())
+		lw_ranges_pop(own_domain, LW_MARK_RANGE);
 }
