@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Slowdown of a real 2-rank Horovod job under `lapwing record`: paired runs, in alternating order.
 
-    tests/bench/overhead.py [--pairs 10] [--steps 120] [--launcher gloo|mpi] [--markdown]
+    tests/bench/overhead.py [--pairs 10] [--steps 120] [--launcher gloo|mpi]
 
 Each run gives its mean step time (the job's own clock, warm-up third left out); a pair gives one ratio. Printed: the
 median ratio with a 95 % bootstrap interval over pairs, and the spread of the plain runs alone, which is the noise floor.
@@ -41,7 +41,6 @@ def main():
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--launcher", choices=LAUNCHERS, default="gloo")
-    parser.add_argument("--markdown", action="store_true", help="print a table row instead of JSON")
     args = parser.parse_args()
 
     environment = {**os.environ, "PATH": os.path.dirname(PYTHON) + ":" + os.environ["PATH"], "OMP_NUM_THREADS": "1",
@@ -58,15 +57,11 @@ def main():
                   f"ratio {traced[-1] / plain[-1]:.4f}", file=sys.stderr, flush=True)
     ratios = [t / p for t, p in zip(traced, plain)]
     low, high = interval(ratios, statistics.median)
-    result = {"launcher": args.launcher, "n_pairs": args.pairs, "n_steps": args.steps,
+    result = {"bench": "overhead", "launcher": args.launcher, "n_pairs": args.pairs, "n_steps": args.steps,
               "plain_step_ns": round(statistics.median(plain) * 1e9), "recorded_step_ns": round(statistics.median(traced) * 1e9),
               "slowdown_frac": round(statistics.median(ratios) - 1, 5), "low_frac": round(low - 1, 5), "high_frac": round(high - 1, 5),
               "plain_spread_frac": round((max(plain) - min(plain)) / statistics.median(plain), 5)}
-    if args.markdown:
-        print(f"| {args.launcher} | {args.pairs} | {result['plain_step_ns'] / 1e6:.2f} ms | {result['recorded_step_ns'] / 1e6:.2f} ms | "
-              f"{result['slowdown_frac']:+.2%} | {result['low_frac']:+.2%} .. {result['high_frac']:+.2%} | {result['plain_spread_frac']:.1%} |")
-    else:
-        print(json.dumps(result))
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

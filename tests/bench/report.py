@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Run every benchmark and write one Markdown report.
+
+    tests/bench/report.py OUT.md [--quick]
+
+--quick: a few rounds of each, to see that they work; the figures mean nothing. Each benchmark prints one JSON line, which
+is all that this program knows of it. LAPWING_BUILD_DIR and LAPWING_PYTHON as for the tests.
+"""
+import argparse
+import datetime
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.environ.get("LAPWING_BUILD_DIR", os.path.join(SOURCE, "build"))
+PYTHON = os.environ.get("LAPWING_PYTHON", os.path.join(SOURCE, ".venv/bin/python3"))
+QUIET_LOAD = 0.7
+
+
+def command_line(program, *arguments):
+    name = os.path.relpath(program, SOURCE)
+    return " ".join([name, *arguments])
+
+
+def run(program, *arguments):
+    print(f"bench: {command_line(program, *arguments)}", file=sys.stderr, flush=True)
+    done = subprocess.run([program, *arguments], stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit(f"bench: {command_line(program, *arguments)}: exit {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def first_line(*command):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, cwd=SOURCE)
+    except FileNotFoundError:
+        return "not there"
+    return (done.stdout or done.stderr).strip().split("\n")[0]
+
+
+def processor():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        model = re.search(r"model name\s*: (.*)", file.read())
+    return f"{os.cpu_count()} cores, {model.group(1) if model else platform.machine()}"
+
+
+def package(name):
+    version = first_line("dpkg-query", "-W", "-f=${Version}", name)
+    return f"{name} {version}"
+
+
+def cell(figure, decimals=1, scale=1.0):
+    low, median, high = (f"{figure[key] / scale:,.{decimals}f}" for key in ("low", "median", "high"))
+    return f"{median} [{low}, {high}]"
+
+
+def verdict(is_met, by):
+    return "met" if is_met else f"**missed by {by}**"
+
+
+def hook_rows(result):
+    live, off = result["lapwing"], result["lapwing_off"]
+    limit_ns = 1.3 * live["two_clock_reads_ns"]["median"] + 25
+    return [("two clock reads, nothing else", live["two_clock_reads_ns"], None),
+            ("MPI_Barrier, recorded", live["barrier_cost_ns"], limit_ns),
+            ("MPI_Allreduce, recorded", live["allreduce_cost_ns"], limit_ns),
+            ("lapwing_range_push and _pop: one record", live["range_ns"], limit_ns),
+            ("MPI_Barrier, hook off", off["barrier_cost_ns"], 3),
+            ("MPI_Allreduce, hook off", off["allreduce_cost_ns"], 3),
+            ("lapwing_range_push and _pop, marks off: two calls", off["range_ns"], 6),
+            ("clock_nanosleep, process not traced", off["sleep_cost_ns"], 3),
+            ("clock_nanosleep, process traced, caller not Horovod", live["sleep_cost_ns"], 3),
+            ("read of no socket, process not traced", off["read_cost_ns"], 3),
+            ("read of no socket, process traced", live["read_cost_ns"], 3)]
+
+
+def write_hook(out, command, result):
+    out.append(f"""## One hook
+
+`{command}`
+
+An MPI whose calls do nothing (tests/lib/fake_mpi.c) under `lapwing record`, its collector running. A cost is the hooked
+call less the plain one (PMPI_, or libc's own through dlsym), both in loops of {result['n_calls']} calls within the same millisecond or two;
+median of {result['n_rounds']} such rounds. Shown: the median [lowest, highest] of {result['n_repeats']} processes, and the 5th and 95th
+percentile over rounds, which hold what else ran on the machine.
+Targets: recorded, 1.3 times the two clock reads plus 25 ns; disabled, 3 ns a call.
+
+| call | cost, ns | p5, p95 | target, ns | |
+|---|---|---|---|---|""")
+    for name, figure, target_ns in hook_rows(result):
+        rounds = f"{figure['p5']:.1f}, {figure['p95']:.1f}"
+        if target_ns is None:
+            out.append(f"| {name} | {cell(figure)} | {rounds} | | |")
+        else:
+            over_ns = figure["median"] - target_ns
+            out.append(f"| {name} | {cell(figure)} | {rounds} | <= {target_ns:.1f} | {verdict(over_ns <= 0, f'{over_ns:.1f} ns')} |")
+    out.append("""
+The same program and calls on Debian's Open MPI (`mpirun -n 1`, MPI_COMM_SELF, one int), the tools in turn:
+
+| tool | MPI_Barrier, ns | MPI_Allreduce, ns | what a call leaves behind |
+|---|---|---|---|""")
+    for name, title, what in (
+            ("real_lapwing", "`lapwing record`", "one record: start, end, operation, communicator, bytes sent and received"),
+            ("real_uftrace", "`uftrace record --force --no-event`", "entry and exit with their times; no arguments"),
+            ("real_eztrace", "`eztrace -t openmpi`", "enter, collective begin, collective end with bytes, leave (OTF2)"),
+            ("real_uftrace_off", "the same uftrace with `-N` for these calls", "nothing: what a call costs that is filtered out")):
+        out.append(f"| {title} | {cell(result[name]['barrier_cost_ns'])} | {cell(result[name]['allreduce_cost_ns'])} | {what} |")
+    out.append(f"""
+All calls were found again in lapwing's run file (lost: {result['n_lost']}) and in `uftrace report`; EZTrace's event file had at least 20 bytes for each.
+lapwing's collector and uftrace's recorder are processes of their own and had the other core; EZTrace writes from the timed process.
+""")
+
+
+def write_store(out, command, result):
+    rate, stored = result["events_per_cpu_s"], result["file_bytes_per_event"]
+    out.append(f"""## Ring to SQLite
+
+`{command}`
+
+The event mix of a real Horovod run ({result['n_events']:,} events, {result['n_runs']} runs), drained, checked and stored by the collector's own code, one thread.
+The alternative, in the same run: one prepared INSERT a record, columns bound one by one, no compaction.
+
+| | median [lowest, highest] | target | |
+|---|---|---|---|
+| events per second of CPU time | {cell(rate, 2, 1e6)} M | >= 1 M | {verdict(rate['median'] >= 1e6, f"{1 - rate['median'] / 1e6:.0%}")} |
+| events per second of wall time, disk included | {cell(result['events_per_wall_s'], 2, 1e6)} M | | |
+| the alternative, per second of CPU time | {cell(result['plain_insert_events_per_cpu_s'], 2, 1e6)} M | | |
+| the alternative, per second of wall time | {cell(result['plain_insert_events_per_wall_s'], 2, 1e6)} M | | |
+| bytes an event stored, indexes included | {cell(stored)} | <= 60 | {verdict(stored['median'] <= 60, f"{stored['median'] - 60:.1f}")} |
+| bytes an event stored, rows alone | {cell(result['data_bytes_per_event'])} | | |
+| closing the run (indexes), CPU seconds | {cell(result['close_cpu_s'], 2)} | | |
+""")
+
+
+def write_overhead(out, command, result):
+    low, middle, high = result["low_frac"], result["slowdown_frac"], result["high_frac"]
+    if high <= 0.005:
+        word = "met: the whole interval lies below"
+    elif middle <= 0.005:
+        word = "met by the median; the interval reaches further"
+    else:
+        word = f"**missed by {(middle - 0.005) * 100:.2f} percent points**" + ("; the interval reaches below" if low <= 0.005 else "")
+    out.append(f"""## A whole job
+
+`{command}`
+
+examples/train_horovod.py, 2 ranks, {result['n_steps']} steps, {result['launcher']}: {result['n_pairs']} pairs of runs without and with `lapwing record`, the order alternating.
+A pair's ratio is of mean step times, warm-up third left out; interval: 95 %, bootstrap over pairs. Target: <= 0.5 %.
+
+| step without | step with | slowdown (median ratio) | 95 % interval | spread of the plain runs | |
+|---|---|---|---|---|---|
+| {result['plain_step_ns'] / 1e6:.2f} ms | {result['recorded_step_ns'] / 1e6:.2f} ms | {middle:+.2%} | {low:+.2%} to {high:+.2%} | {result['plain_spread_frac']:.1%} | {word} |
+""")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out")
+    parser.add_argument("--quick", action="store_true")
+    args = parser.parse_args()
+    benchmarks = [(f"{HERE}/hook.py", ["--repeats", "1", "--rounds", "5", "--calls", "100"] if args.quick else [], write_hook),
+                  (f"{BUILD}/tests/bench_store", ["1", "100000"] if args.quick else ["5", "2000000"], write_store),
+                  (f"{HERE}/overhead.py", ["--pairs", "1", "--steps", "6"] if args.quick else ["--pairs", "10"], write_overhead)]
+    start_s, load = time.monotonic(), os.getloadavg()[0]
+    if load > QUIET_LOAD and not args.quick:
+        print(f"bench: warning: load average {load:.1f}: something else is running; figures will suffer", file=sys.stderr)
+    sections = []
+    for program, arguments, write in benchmarks:
+        write(sections, command_line(program, *arguments), run(program, *arguments))
+    horovod = first_line(PYTHON, "-c", "import horovod, torch; print('Horovod', horovod.__version__, 'torch', torch.__version__)")
+    header = f"""# Benchmarks
+
+Written by `scripts/bench.sh`, {time.monotonic() - start_s:.0f} s.{" QUICK: too short for figures that mean anything." if args.quick else ""}
+
+- date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC; lapwing {first_line('git', 'describe', '--always', '--dirty')}
+- machine: {processor()}; load average before: {load:.2f}
+- kernel: {platform.release()}; clock: {first_line('cat', '/sys/devices/system/clocksource/clocksource0/current_clocksource')}
+- {first_line('cc', '--version')}; {', '.join(package(name) for name in ('openmpi-bin', 'uftrace', 'eztrace', 'libsqlite3-0'))}; {horovod}
+"""
+    with open(args.out, "w", encoding="utf-8") as file:
+        file.write("\n".join([header, *sections]))
+    print(f"bench: written to {args.out}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
