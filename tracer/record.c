@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -122,16 +123,27 @@ static int64_t process_start_ticks(void)
 	return at ? strtoll(at + 1, NULL, 10) : 0;
 }
 
+/* A file beyond the job's limit (ulimit -f) is a signal that kills, not an error. */
+static uint64_t file_limit_bytes(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
 struct lw_ring_header *lw_ring_create(void)
 {
 	const char *dir = lw_ring_dir();
+	uint64_t limit_bytes = file_limit_bytes();
 	uint32_t n_records = ring_records_wanted(), tid = (uint32_t)syscall(SYS_gettid);
 	uint32_t first_serial = atomic_fetch_add(&n_serials, 1);
 	struct lw_ring_header *ring = MAP_FAILED;
 	char draft[512], name[512];
 	int fd = -1;
 
-	if (!dir)
+	while (n_records > LW_RING_MIN_RECORDS && lw_ring_file_bytes(n_records) > limit_bytes)
+		n_records /= 2;
+	if (!dir || lw_ring_file_bytes(n_records) > limit_bytes)
 		return NULL;
 	snprintf(draft, sizeof(draft), "%s/%d.%u.%u.tmp", dir, (int)lw_own_pid, tid, first_serial);
 	fd = (int)syscall(
@@ -245,19 +257,20 @@ void lw_record(const struct lw_event *event)
 uint64_t lw_string(const char *text, size_t n)
 {
 	struct lw_event event = {.kind = LW_EV_STRING};
-	uint64_t id;
+	uint64_t id, *sent = NULL, n_lost = 0;
 
 	if (!text)
 		return 0;
 	if (n > LW_STRING_MAX_BYTES)
 		n = LW_STRING_MAX_BYTES;
 	id = lw_string_id(text, n);
-	if (!lw_is_live())
+	if (!lw_is_live() || lw_tls.busy) /* what would use the id is refused too */
 		return id;
-	if (lw_tls.epoch == lw_epoch && lw_tls.memory) {
-		if (lw_tls.memory->sent_strings[id % LW_SENT_STRINGS] == id)
+	if (lw_tls.epoch == lw_epoch && lw_tls.memory && lw_tls.ring) {
+		sent = &lw_tls.memory->sent_strings[id % LW_SENT_STRINGS];
+		if (*sent == id)
 			return id;
-		lw_tls.memory->sent_strings[id % LW_SENT_STRINGS] = id;
+		n_lost = atomic_load_explicit(&lw_tls.ring->lost, memory_order_relaxed);
 	}
 	event.t0_ns = event.t1_ns = lw_now_ns();
 	event.string.id = id;
@@ -270,6 +283,9 @@ uint64_t lw_string(const char *text, size_t n)
 		lw_record(&event);
 		event.op++;
 	}
+	/* Only now, and when none of it was dropped: a signal handler on the way here may use the id too. */
+	if (sent && n_lost == atomic_load_explicit(&lw_tls.ring->lost, memory_order_relaxed))
+		*sent = id;
 	return id;
 }
 

@@ -5,6 +5,7 @@
  * For measuring a hook alone, and for tests of the process's life that need no launcher. It has just what
  * the hook asks for and what those programs call.
  */
+#include <errno.h>
 #include <stdint.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -25,8 +26,13 @@ enum { GROUP = 0x48000000, COMM_WORLD = 0x44000000 };
 FAKE(Init, (int *argc, char ***argv), (void)argc; (void)argv)
 FAKE(Finalize, (void), (void)0)
 FAKE(Barrier, (int comm), (void)comm)
-FAKE(Allreduce, (const void *in, void *out, int count, int type, int op, int comm), (void)in;
-	(void)out; (void)count; (void)type; (void)op; (void)comm)
+/* A negative count is an error, which sets errno as a real library may. */
+FAKE(
+	Allreduce, (const void *in, void *out, int count, int type, int op, int comm), (void)in;
+	(void)out; (void)type; (void)op; (void)comm; if (count < 0) {
+		errno = EIO;
+		return 2;
+	})
 FAKE(Comm_rank, (int comm, int *rank), (void)comm; *rank = 0)
 FAKE(Comm_size, (int comm, int *size), (void)comm; *size = 1)
 FAKE(Comm_remote_size, (int comm, int *size), (void)comm; *size = 0)
