@@ -258,6 +258,10 @@ static int add_setting(struct lw_loader *loader, sqlite3_stmt *row)
 
 	if (!rank || setting <= 0 || setting >= (int)(sizeof(rank->setting) / sizeof(double)))
 		return LW_OK;
+	if (!(value >= 0 && value <= (double)LW_LOAD_BYTES_MAX)) { /* 13 days, as a time */
+		loader->n_bad_rows++;
+		return LW_OK;
+	}
 	/* Autotune: what the framework itself reports as in force has moved. */
 	if (source == LW_SOURCE_LIVE && rank->setting_source[setting] == LW_SOURCE_LIVE &&
 		(setting == LW_SETTING_FUSION_BYTES || setting == LW_SETTING_CYCLE_NS) &&
