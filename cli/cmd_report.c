@@ -88,6 +88,16 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
+static bool has_rank(const struct lw_run *run, int32_t wanted)
+{
+	const struct lw_rank *rank;
+
+	lw_vec_foreach (rank, &run->ranks)
+		if (rank->rank == wanted)
+			return true;
+	return false;
+}
+
 int lw_cmd_report(int argc, char **argv)
 {
 	static const struct argp_option argp_options[] = {{"json", 'j', NULL, 0, "print JSON", 0},
@@ -118,7 +128,9 @@ int lw_cmd_report(int argc, char **argv)
 		fputs("\r\033[K", stderr);
 	if (status < 0)
 		return lw_cli_fail(status);
-	if (options.as_json)
+	if (options.report.rank != LW_NONE && !has_rank(analysis->run, options.report.rank))
+		status = lw_fail(LW_ERR_USAGE, "--rank %d: not in the run", options.report.rank);
+	else if (options.as_json)
 		status = lw_report_json(analysis, stdout);
 	else
 		lw_report_text(analysis, &options.report, stdout);

@@ -298,6 +298,8 @@ static void print_traffic(FILE *out, const struct lw_summary *summary)
 	print_figure(out, "a ring would send", summary->expected_bytes_per_step, lw_bytes_format,
 		"2(N-1)/N of the bytes");
 	print_figure(out, "sent / ring", summary->sent_ratio, plain_format, "");
+	print_figure(out, "TCP_INFO / sent", summary->tcp_acked_ratio, plain_format,
+		"acknowledged, by the kernel's count, over the whole run");
 	fputc('\n', out);
 }
 

@@ -284,8 +284,16 @@ static double sent_at(const struct lw_rank *rank, int64_t at_ns)
 static void summarize_network(const struct lw_run *run, struct lw_summary *summary)
 {
 	double sent = 0;
+	double acked = 0, sent_in_all = 0;
 	size_t n_all = n_steps_of(run), first = n_all, last = 0;
 
+	summary->tcp_acked_ratio = unknown("no TCP connection was asked for its TCP_INFO");
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		acked += (double)run->ranks.at[r].tcp_acked_bytes;
+		sent_in_all += (double)run->ranks.at[r].sent_bytes;
+	}
+	if (acked > 0 && sent_in_all > 0)
+		summary->tcp_acked_ratio = exact(acked / sent_in_all, LW_MEASURED);
 	summary->sent_bytes_per_step = summary->expected_bytes_per_step = summary->sent_ratio =
 		unknown("no TCP connection of this run was seen sending");
 	if (!summary->n_steps)

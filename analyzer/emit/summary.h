@@ -57,6 +57,8 @@ struct lw_summary {
 	struct lw_figure fusion_bytes, cycle_ns;
 	struct lw_figure batches_per_step, bytes_per_step, algbw_bytes_per_s, busbw_bytes_per_s;
 	struct lw_figure sent_bytes_per_step, expected_bytes_per_step, sent_ratio; /* mean rank */
+	struct lw_figure
+		tcp_acked_ratio; /* what the kernel says was acknowledged / what the hooks saw sent */
 	struct lw_figure sf, csf, osf, osf_f;
 	struct lw_figure alpha_ns, beta_bytes_per_s;
 	lw_vec(struct lw_rank_summary) ranks;
