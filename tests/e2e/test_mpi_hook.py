@@ -210,6 +210,21 @@ def plugin_loaded_for_itself_is_seen(mpi):
     print(f"{mpi}: a plugin that brought its own MPI (RTLD_LOCAL): 5 of 5 calls on both ranks")
 
 
+def full_table_is_counted(mpi):
+    job = launch(mpi, 2, [build("mpi_flood.c", mpi)])
+    assert job.code == 0, job.stderr
+    for rank in range(2):
+        n = int(job.said(rank, "flood")[0].split()[1])
+        received = [event for event in rings.of_kind(job.ranks[rank], "MESSAGE") if event["op"] == 2]
+        assert sorted(event["tag"] for event in received) == list(range(n + 10)), "each message once"
+        unfinished = [event["tag"] for event in received if event["flags"] & UNFINISHED]
+        losses = [event for event in rings.of_kind(job.ranks[rank], "LOSS")]
+        assert {(event["op"], event["where"]) for event in losses} == {(5, "mpi.request")}
+        assert sum(event["count"] for event in losses) == len(unfinished) and 0 < len(unfinished) < n / 4
+        assert max(unfinished) < n, "the table did not come free"
+    print(f"{mpi}: {n} requests at a time: {len(unfinished)} ends not seen, each counted, none mistaken")
+
+
 MPI4PY = """
 from mpi4py import MPI
 import array
@@ -256,6 +271,7 @@ def main():
             communicators_have_one_key_each(mpi)
             times_errors_and_threads(mpi)
             exceptions_pass(mpi)
+            full_table_is_counted(mpi)
             plugin_loaded_for_itself_is_seen(mpi)
             not_traced_is_not_touched(mpi)
         mpi4py_is_seen()
