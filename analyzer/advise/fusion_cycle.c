@@ -283,9 +283,9 @@ static int add_advice(
 	snprintf(advice.why, sizeof(advice.why), "%s: a step now has %s; with this it has %s.",
 		cause(&from, &to), from_text, to_text);
 	snprintf(advice.sure, sizeof(advice.sure),
-		"replayed over %u steps; the replay of the recorded setting was off by %.1f %%%s%s",
-		replay->n_steps, 100 * replay->error_frac,
-		row->prediction.is_extrapolated ? "; extrapolated: " : "",
+		"replayed over %u steps; the replay of the %s was off by %.1f %%%s%s",
+		replay->n_steps, replay->is_setting_known ? "recorded setting" : "assumed default",
+		100 * replay->error_frac, row->prediction.is_extrapolated ? "; extrapolated: " : "",
 		row->prediction.is_extrapolated ? row->prediction.step_ns.why : "");
 	advice.set[0].name = "HOROVOD_FUSION_THRESHOLD";
 	snprintf(advice.set[0].value, sizeof(advice.set[0].value), "%.0f",
@@ -305,19 +305,21 @@ static int add_nothing(const struct lw_adviser *self, struct search *search)
 	const struct lw_grid_row *best = best_of(search, false);
 	char setting[96], now[96], step[LW_UNIT_TEXT_BYTES], gain[LW_UNIT_TEXT_BYTES];
 	char low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
+	const char *whose =
+		search->replay->is_setting_known ? "recorded setting" : "assumed default";
 
 	write_setting((double)search->replay->setting.fusion_bytes,
 		(double)search->replay->setting.cycle_ns, now);
 	if (best->prediction.is_recorded || best->gain_ns.value <= 0)
 		return lw_advise_find(search->list, self->id,
-			"the recorded setting (%s) is as good as anything this run can tell: %s a step, and none of %zu other settings is predicted to be faster",
-			now, lw_ns_format(search->base.step_ns.value, step),
+			"the %s (%s) is as good as anything this run can tell: %s a step, and none of %zu other settings is predicted to be faster",
+			whose, now, lw_ns_format(search->base.step_ns.value, step),
 			search->list->tried.n - 1);
 	write_setting(best->prediction.fusion_bytes, best->prediction.cycle_ns, setting);
 	return lw_advise_find(search->list, self->id,
-		"the recorded setting (%s) is as good as anything this run can tell: %s a step; the best of %zu others (%s) is predicted to save %s, but the error of that is %s to %s",
-		now, lw_ns_format(search->base.step_ns.value, step), search->list->tried.n - 1,
-		setting, lw_ns_format(best->gain_ns.value, gain),
+		"the %s (%s) is as good as anything this run can tell: %s a step; the best of %zu others (%s) is predicted to save %s, but the error of that is %s to %s",
+		whose, now, lw_ns_format(search->base.step_ns.value, step),
+		search->list->tried.n - 1, setting, lw_ns_format(best->gain_ns.value, gain),
 		lw_ns_format(best->gain_ns.low, low), lw_ns_format(best->gain_ns.high, high));
 }
 
