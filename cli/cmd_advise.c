@@ -140,7 +140,9 @@ static int print_json(struct lw_run *run, const struct lw_advice_list *list)
 	} else {
 		lw_json_null(json, "replay");
 	}
+	lw_json_array(json, "diag");
 	lw_cli_put_diags(json, run);
+	lw_json_array_end(json);
 	lw_json_object_end(json);
 	status = lw_json_close(json, stdout);
 	return status < 0 ? lw_cli_fail(status) : lw_cli_run_exit(run);

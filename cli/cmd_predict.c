@@ -40,7 +40,7 @@ struct options {
 
 struct result {
 	struct lw_prediction prediction;
-	struct lw_closed closed;
+	struct lw_figure scaling[LW_SCALING_N];
 	double gain_frac;
 };
 
@@ -48,29 +48,61 @@ struct predictor {
 	const struct options *options;
 	struct lw_run *run;
 	struct lw_replay *replay;
+	struct lw_fit fit;
 	struct lw_figure recorded_ns; /* measured */
 	double base_ns;               /* what the model says of the recorded setting */
 };
 
-static const enum lw_closed_model closed_models[] = {
-	LW_CLOSED_OSF_FIFO, LW_CLOSED_OSF_FIFO, LW_CLOSED_OSF_PAPER, LW_CLOSED_CSF};
+static const enum lw_scaling_model closed_models[] = {[OSF_FIFO] = LW_SCALING_OSF_F,
+	[OSF_PAPER] = LW_SCALING_OSF_F_PAPER,
+	[CSF] = LW_SCALING_CSF};
+
+/* The fit's own for the recorded setting; for another one a value without an interval. */
+static struct lw_figure scaling_figure(const struct predictor *predictor,
+	enum lw_scaling_model model, const struct lw_scaling *scaling, bool is_recorded)
+{
+	struct lw_figure figure = {scaling->factor, NAN, NAN, LW_PREDICTED, NULL};
+
+	if (is_recorded)
+		return predictor->fit.figure[LW_FIT_CSF + model];
+	if (isnan(figure.value))
+		figure.why = model < LW_SCALING_OSF_F ? LW_FIT_NO_MODEL : LW_FIT_NO_MODEL_Q;
+	else
+		figure.why = scaling->is_extrapolated
+				     ? "the model sends operations of sizes that this run does not"
+				       " hold, and a closed model gives no interval"
+				     : "a closed model gives no interval";
+	return figure;
+}
 
 static int predict(
 	struct predictor *predictor, const struct lw_whatif *whatif, struct result *result)
 {
 	enum model model = predictor->options->model;
-	struct lw_figure *step_ns = &result->prediction.step_ns;
-	int status = lw_replay_predict(predictor->replay, whatif, &result->prediction, NULL);
+	struct lw_prediction *prediction = &result->prediction;
+	struct lw_scaling scaling[LW_SCALING_N];
+	double compute_ns = NAN, tail_ns = NAN;
+	int status = lw_replay_predict(predictor->replay, whatif, prediction, NULL);
 
 	if (status == LW_OK)
 		status = lw_closed_predict(
-			predictor->replay, whatif, closed_models[model], &result->closed);
+			predictor->replay, &predictor->fit, whatif, scaling, &compute_ns, &tail_ns);
 	if (status < 0)
 		return status;
-	if (model != HVD_CYCLE)
-		*step_ns = (struct lw_figure){result->closed.step_ns, NAN, NAN, LW_PREDICTED,
-			"a closed model: no interval"};
-	result->gain_frac = 1 - step_ns->value / predictor->base_ns;
+	for (size_t i = 0; i < LW_SCALING_N; i++)
+		result->scaling[i] = scaling_figure(
+			predictor, (enum lw_scaling_model)i, &scaling[i], prediction->is_recorded);
+	if (model != HVD_CYCLE) {
+		enum lw_scaling_model closed = closed_models[model];
+		bool is_same_ranks = prediction->n_ranks == predictor->replay->input.n_ranks;
+
+		prediction->is_extrapolated = scaling[closed].is_extrapolated;
+		prediction->step_ns = scaling_figure(predictor, closed, &scaling[closed], false);
+		prediction->step_ns.value = compute_ns / scaling[closed].factor + tail_ns;
+		if (prediction->is_extrapolated || !is_same_ranks)
+			prediction->step_ns.how = LW_ASSUMED;
+	}
+	result->gain_frac = 1 - prediction->step_ns.value / predictor->base_ns;
 	return LW_OK;
 }
 
@@ -112,7 +144,8 @@ static void print_head(const struct predictor *predictor)
 	char setting[128], step[LW_UNIT_TEXT_BYTES];
 
 	write_setting(predictor, &recorded, setting);
-	printf("recorded   %s: %s a step, measured (median of %u)\n", setting,
+	printf("%-10s %s: %s a step, measured (median of %u)\n",
+		replay->is_ddp || replay->is_setting_known ? "recorded" : "assumed", setting,
 		lw_ns_format(predictor->recorded_ns.value, step), replay->n_steps);
 }
 
@@ -131,6 +164,8 @@ static void print_sure(const struct predictor *predictor)
 		lw_ns_format(fabs(replay->bias_ns), bias));
 }
 
+static const char *const scaling_titles[] = {"CSF", "OSF", "OSF_f"};
+
 static void print_one(const struct predictor *predictor, const struct result *result)
 {
 	const struct lw_prediction *prediction = &result->prediction;
@@ -143,11 +178,14 @@ static void print_one(const struct predictor *predictor, const struct result *re
 	print_frac("bandwidth", whatif->bandwidth_frac);
 	print_frac("latency", whatif->latency_frac);
 	print_frac("compute", whatif->compute_frac);
-	printf(": %s a step", lw_ns_format(prediction->step_ns.value, step));
+	if (isnan(prediction->step_ns.value))
+		printf(": not known");
+	else
+		printf(": %s a step", lw_ns_format(prediction->step_ns.value, step));
 	if (isfinite(prediction->step_ns.low))
 		printf(" (95 %%: %s to %s)", lw_ns_format(prediction->step_ns.low, low),
 			lw_ns_format(prediction->step_ns.high, high));
-	if (!prediction->is_recorded)
+	if (!prediction->is_recorded && isfinite(result->gain_frac))
 		printf(", %.1f %% %s", 100 * fabs(result->gain_frac),
 			result->gain_frac < 0 ? "more" : "less");
 	printf("\n");
@@ -155,8 +193,13 @@ static void print_one(const struct predictor *predictor, const struct result *re
 	if (prediction->step_ns.why)
 		printf("note       %s%s\n", prediction->is_extrapolated ? "extrapolated: " : "",
 			prediction->step_ns.why);
-	printf("scaling    CSF %.3f  OSF %.3f  OSF_f %.3f (closed models, on the costs of this run)\n",
-		result->closed.csf, result->closed.osf, result->closed.osf_f);
+	printf("scaling   ");
+	for (size_t i = 0; i <= LW_SCALING_OSF_F; i++)
+		if (isnan(result->scaling[i].value))
+			printf(" %s not known ", scaling_titles[i]);
+		else
+			printf(" %s %.3f ", scaling_titles[i], result->scaling[i].value);
+	printf("(closed models, on the costs of this run)\n");
 }
 
 static void print_grid(const struct predictor *predictor, const struct lw_advise_grid *grid,
@@ -175,8 +218,11 @@ static void print_grid(const struct predictor *predictor, const struct lw_advise
 
 		printf("%-12s", lw_bytes_format(grid->fusion_bytes[q], bytes));
 		for (size_t c = 0; c < grid->n_cycle; c++, results++) {
-			printf("%11.1f%c", results->prediction.step_ns.value / 1e6,
-				results->prediction.is_extrapolated ? 'x' : ' ');
+			if (isnan(results->prediction.step_ns.value))
+				printf("%11s ", "not known");
+			else
+				printf("%11.1f%c", results->prediction.step_ns.value / 1e6,
+					results->prediction.is_extrapolated ? 'x' : ' ');
 			any = any || results->prediction.is_extrapolated;
 		}
 		printf("\n");
@@ -194,7 +240,18 @@ static void put_result(
 {
 	const struct lw_prediction *prediction = &result->prediction;
 	const struct lw_whatif *whatif = &predictor->options->whatif;
-	struct lw_figure factor = {NAN, NAN, NAN, LW_PREDICTED, NULL};
+	const struct {
+		const char *name, *path;
+		struct lw_figure figure;
+	} factors[] = {
+		{"sf", "scaling.sf",
+			{NAN, NAN, NAN, LW_PREDICTED,
+				"needs the step time of one rank: see report --baseline"}},
+		{"csf", "scaling.csf", result->scaling[LW_SCALING_CSF]},
+		{"osf", "scaling.osf", result->scaling[LW_SCALING_OSF]},
+		{"osf_f", "scaling.osf_f", result->scaling[LW_SCALING_OSF_F]},
+	};
+	const size_t n_factors = sizeof(factors) / sizeof(factors[0]);
 
 	lw_json_object(json, NULL);
 	lw_json_string(json, "lapwing", "predict");
@@ -215,20 +272,20 @@ static void put_result(
 	lw_json_bool(json, "is_extrapolated", prediction->is_extrapolated);
 	lw_json_string(json, "note", prediction->step_ns.why ? prediction->step_ns.why : "");
 	lw_json_object(json, "scaling");
-	lw_json_figure(json, "sf", factor);
-	factor.value = result->closed.csf;
-	lw_json_figure(json, "csf", factor);
-	factor.value = result->closed.osf;
-	lw_json_figure(json, "osf", factor);
-	factor.value = result->closed.osf_f;
-	lw_json_figure(json, "osf_f", factor);
+	for (size_t i = 0; i < n_factors; i++)
+		lw_json_figure(json, factors[i].name, factors[i].figure);
 	lw_json_object_end(json);
 	lw_json_object(json, "replay");
 	lw_json_int(json, "n_steps", predictor->replay->n_steps);
 	lw_json_double(json, "error_frac", predictor->replay->error_frac);
 	lw_json_double(json, "bias_ns", predictor->replay->bias_ns);
 	lw_json_object_end(json);
+	lw_json_array(json, "diag");
 	lw_cli_put_diags(json, predictor->run);
+	lw_json_why(json, "step_ns", prediction->step_ns);
+	for (size_t i = 0; i < n_factors; i++)
+		lw_json_why(json, factors[i].path, factors[i].figure);
+	lw_json_array_end(json);
 	lw_json_object_end(json);
 }
 
@@ -292,6 +349,8 @@ static int prepare(struct predictor *predictor)
 	struct result result = {0};
 	int status = lw_replay_new(predictor->run, &predictor->replay);
 
+	if (status == LW_OK)
+		status = lw_fit_run(predictor->run, &predictor->fit);
 	if (status < 0)
 		return status;
 	predictor->recorded_ns.how = LW_MEASURED;
@@ -415,6 +474,7 @@ int lw_cmd_predict(int argc, char **argv)
 	if (status == LW_OK)
 		status = answer(&predictor);
 	code = status < 0 ? lw_cli_fail(status) : lw_cli_run_exit(predictor.run);
+	lw_fit_done(&predictor.fit);
 	lw_replay_free(predictor.replay);
 	lw_run_free(predictor.run);
 	return code;

@@ -5,7 +5,6 @@ void lw_cli_put_diags(struct lw_json *json, const struct lw_run *run)
 {
 	const struct lw_diag *diag;
 
-	lw_json_array(json, "diag");
 	lw_vec_foreach (diag, &run->diags) {
 		lw_json_object(json, NULL);
 		lw_json_string(json, "kind", diag->kind);
@@ -13,7 +12,6 @@ void lw_cli_put_diags(struct lw_json *json, const struct lw_run *run)
 		lw_json_string(json, "text", diag->text);
 		lw_json_object_end(json);
 	}
-	lw_json_array_end(json);
 }
 
 int lw_cli_run_exit(const struct lw_run *run)

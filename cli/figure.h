@@ -6,7 +6,7 @@
 #include "analyzer/emit/json.h"
 #include "analyzer/run.h"
 
-/** lw_cli_put_diags() - "diag": all findings about the data of @run. */
+/** lw_cli_put_diags() - all findings about the data of @run, into an open array "diag". */
 void lw_cli_put_diags(struct lw_json *json, const struct lw_run *run);
 
 /** lw_cli_run_exit() - LW_EXIT_OK, or LW_EXIT_INCOMPLETE when the run lost or misses something. */

@@ -24,6 +24,9 @@ int lw_report_json(const struct lw_analysis *analysis, FILE *out);
 struct lw_json;
 void lw_json_figure(struct lw_json *json, const char *key, struct lw_figure figure);
 
+/** lw_json_why() - for an array "diag": a row that says why @figure, or its interval, is null; or none. */
+void lw_json_why(struct lw_json *json, const char *name, struct lw_figure figure);
+
 /** lw_how_name() - "measured", "fitted", "predicted", "assumed". */
 const char *lw_how_name(enum lw_how how);
 

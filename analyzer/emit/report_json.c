@@ -141,14 +141,14 @@ static void put_stragglers(struct lw_json *json, const struct lw_summary *summar
 	lw_json_array_end(json);
 }
 
-/* A null figure has its reason in "diag": programs need not guess. */
-static void put_why(struct lw_json *json, const char *name, struct lw_figure figure)
+void lw_json_why(struct lw_json *json, const char *name, struct lw_figure figure)
 {
 	char text[512];
 
-	if (!isnan(figure.value) || !figure.why)
+	if ((!isnan(figure.value) && !isnan(figure.low)) || !figure.why)
 		return;
-	snprintf(text, sizeof(text), "%s: %s", name, figure.why);
+	snprintf(text, sizeof(text), "%s%s: %s", name, isnan(figure.value) ? "" : ".low and .high",
+		figure.why);
 	lw_json_object(json, NULL);
 	lw_json_string(json, "kind", "not known");
 	lw_json_int(json, "count", 1);
@@ -169,21 +169,21 @@ static void put_diags(struct lw_json *json, const struct lw_analysis *analysis)
 		lw_json_string(json, "text", diag->text);
 		lw_json_object_end(json);
 	}
-	put_why(json, "settings.fusion_bytes", summary->fusion_bytes);
-	put_why(json, "settings.cycle_ns", summary->cycle_ns);
-	put_why(json, "steps.step_ns", summary->step_ns);
-	put_why(json, "ranks.exposed_ns", summary->exposed_ns);
+	lw_json_why(json, "settings.fusion_bytes", summary->fusion_bytes);
+	lw_json_why(json, "settings.cycle_ns", summary->cycle_ns);
+	lw_json_why(json, "steps.step_ns", summary->step_ns);
+	lw_json_why(json, "ranks.exposed_ns", summary->exposed_ns);
 	if (summary->ranks.n)
-		put_why(json, "ranks.phases.negotiate_ns", summary->ranks.at[0].negotiate_ns);
-	put_why(json, "collectives.algbw_bytes_per_s", summary->algbw_bytes_per_s);
-	put_why(json, "network.sent_bytes_per_step", summary->sent_bytes_per_step);
-	put_why(json, "network.ratio", summary->sent_ratio);
-	put_why(json, "scaling.sf", summary->sf);
-	put_why(json, "scaling.csf", summary->csf);
-	put_why(json, "scaling.osf", summary->osf);
-	put_why(json, "scaling.osf_f", summary->osf_f);
-	put_why(json, "model.alpha_ns", summary->alpha_ns);
-	put_why(json, "model.beta_bytes_per_s", summary->beta_bytes_per_s);
+		lw_json_why(json, "ranks.phases.negotiate_ns", summary->ranks.at[0].negotiate_ns);
+	lw_json_why(json, "collectives.algbw_bytes_per_s", summary->algbw_bytes_per_s);
+	lw_json_why(json, "network.sent_bytes_per_step", summary->sent_bytes_per_step);
+	lw_json_why(json, "network.ratio", summary->sent_ratio);
+	lw_json_why(json, "scaling.sf", summary->sf);
+	lw_json_why(json, "scaling.csf", summary->csf);
+	lw_json_why(json, "scaling.osf", summary->osf);
+	lw_json_why(json, "scaling.osf_f", summary->osf_f);
+	lw_json_why(json, "model.alpha_ns", summary->alpha_ns);
+	lw_json_why(json, "model.beta_bytes_per_s", summary->beta_bytes_per_s);
 	lw_json_array_end(json);
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyzer/fit/fit.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "analyzer/fit/bootstrap.h"
 #include "analyzer/fit/collect.h"
-#include "analyzer/model/fusion.h"
+#include "analyzer/fit/scaling.h"
 #include "analyzer/model/osf.h"
 #include "base/err.h"
 
@@ -18,79 +19,11 @@ enum { FIRST_COST = LW_FIT_N_FIGURES, FIRST_LAYER = FIRST_COST + 2 * LW_FIT_N_CO
 struct fitting {
 	const struct lw_collected *data;
 	struct lw_fit *fit;
-	double fusion_bytes, cycle_ns; /* NAN = not known */
 	/* scratch */
 	struct lw_size *sizes;
 	struct lw_layer *layers;
 	struct lw_fusion_slot *slots;
 };
-
-/* ---- the model at a fitted cost ---------------------------------------------------------------- */
-
-/* A cost that notes when it was asked for what the run does not hold. */
-struct asked {
-	const struct lw_cost *cost;
-	bool *is_extrapolated;
-};
-
-static double asked_ns(double bytes, const void *params)
-{
-	const struct asked *asked = params;
-
-	/* sums of members and of batches differ by rounding and padding */
-	if (bytes < 0.99 * asked->cost->min_bytes || bytes > 1.01 * asked->cost->max_bytes)
-		*asked->is_extrapolated = true;
-	return lw_cost_ns(asked->cost, bytes, NULL);
-}
-
-static double fused_osf(const struct fitting *f, struct lw_link link, double compute_ns,
-	double overlap_ns, enum lw_osf_variant variant)
-{
-	size_t n = f->fit->n_layers;
-
-	lw_fusion_plan(f->layers, n, f->fusion_bytes, f->cycle_ns, variant, f->slots);
-	return lw_osf(
-		compute_ns, lw_fusion_update_ns(f->layers, f->slots, n, link, variant), overlap_ns);
-}
-
-/* CSF, OSF, OSF_f. With one size known the cost of any other cannot be said: then NAN. */
-static void scaling(const struct fitting *f, const struct lw_cost *cost, double compute_ns,
-	double *values, bool *ret_is_extrapolated)
-{
-	bool outside = false;
-	struct asked asked = {cost, &outside};
-	struct lw_link link = {asked_ns, &asked};
-	size_t n = f->fit->n_layers;
-	double overlap_ns = lw_layers_overlap_ns(f->layers, n);
-	const struct {
-		enum lw_fit_figure figure;
-		int variant; /* LW_NONE: without fusion */
-	} wanted[] = {{LW_FIT_CSF, LW_NONE}, {LW_FIT_OSF, LW_NONE}, {LW_FIT_OSF_F, LW_OSF_FIFO},
-		{LW_FIT_OSF_F_PAPER, LW_OSF_PAPER}};
-
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		enum lw_fit_figure figure = wanted[i].figure;
-		bool needs_setting = wanted[i].variant != LW_NONE;
-
-		outside = false;
-		values[figure] = NAN;
-		if (n == 0 || cost->form == LW_COST_NONE ||
-			(needs_setting && (isnan(f->fusion_bytes) || isnan(f->cycle_ns))))
-			continue;
-		if (figure == LW_FIT_CSF)
-			values[figure] =
-				lw_csf(compute_ns, lw_link_ns(link, values[LW_FIT_BYTES_PER_STEP]));
-		else if (figure == LW_FIT_OSF)
-			values[figure] = lw_osf(
-				compute_ns, lw_layers_update_ns(f->layers, n, link), overlap_ns);
-		else
-			values[figure] = fused_osf(f, link, compute_ns, overlap_ns,
-				(enum lw_osf_variant)wanted[i].variant);
-		if (outside && !cost->slope_known)
-			values[figure] = NAN;
-		ret_is_extrapolated[figure] = outside;
-	}
-}
 
 /* ---- statistics of one resample ---------------------------------------------------------------- */
 
@@ -177,6 +110,31 @@ static void take_layers(const struct fitting *f, const double *weights, double *
 	}
 }
 
+static void scaling(
+	const struct fitting *f, const struct lw_cost *cost, double *values, bool *ret_extrapolated)
+{
+	const struct lw_scaling_job job = {.layers = f->layers,
+		.n_layers = f->fit->n_layers,
+		.cost = cost,
+		.latency_frac = 1,
+		.volume_frac = 1,
+		.compute_ns = values[LW_FIT_COMPUTE_NS],
+		.bytes_per_step = values[LW_FIT_BYTES_PER_STEP],
+		.fusion_bytes = f->fit->fusion_bytes,
+		.cycle_ns = f->fit->cycle_ns};
+	struct lw_scaling answer[LW_SCALING_N];
+
+	lw_scaling(&job, f->slots, answer);
+	for (size_t i = 0; i < LW_SCALING_N; i++) {
+		values[LW_FIT_CSF + i] = answer[i].factor;
+		ret_extrapolated[LW_FIT_CSF + i] = answer[i].is_extrapolated;
+	}
+}
+static_assert((int)LW_FIT_OSF - (int)LW_FIT_CSF == LW_SCALING_OSF &&
+		      (int)LW_FIT_OSF_F - (int)LW_FIT_CSF == LW_SCALING_OSF_F &&
+		      (int)LW_FIT_OSF_F_PAPER - (int)LW_FIT_CSF == LW_SCALING_OSF_F_PAPER,
+	"the order of lw_scaling()");
+
 static int take_costs(
 	const struct fitting *f, const double *weights, double *values, struct lw_cost *ret_wire)
 {
@@ -214,7 +172,7 @@ static int resample(
 	values[LW_FIT_SLOPE_NS_PER_BYTE] = values[FIRST_COST + 2 * LW_FIT_COST_WIRE + 1];
 	values[LW_FIT_BETA_BYTES_PER_S] =
 		lw_beta_bytes_per_s(values[LW_FIT_SLOPE_NS_PER_BYTE], f->fit->n_ranks);
-	scaling(f, &wire, values[LW_FIT_COMPUTE_NS], values, ret_is_extrapolated);
+	scaling(f, &wire, values, ret_is_extrapolated);
 	lw_cost_done(&wire);
 	return LW_OK;
 }
@@ -286,14 +244,14 @@ static int choose_costs(const struct fitting *f)
 }
 
 /* The setting in force; what the framework rounded it to, where that was seen. */
-static void read_setting(const struct lw_run *run, struct fitting *f)
+static void read_setting(const struct lw_run *run, struct lw_fit *fit)
 {
 	const double *setting = run->ranks.at[0].setting;
 
-	f->fusion_bytes = setting[LW_SETTING_FUSION_EFFECTIVE_BYTES];
-	if (isnan(f->fusion_bytes))
-		f->fusion_bytes = setting[LW_SETTING_FUSION_BYTES];
-	f->cycle_ns = setting[LW_SETTING_CYCLE_NS];
+	fit->fusion_bytes = setting[LW_SETTING_FUSION_EFFECTIVE_BYTES];
+	if (isnan(fit->fusion_bytes))
+		fit->fusion_bytes = setting[LW_SETTING_FUSION_BYTES];
+	fit->cycle_ns = setting[LW_SETTING_CYCLE_NS];
 }
 
 static const char *missing_text(enum lw_fit_figure figure)
@@ -371,7 +329,7 @@ static int fit_all(const struct lw_run *run, struct fitting *f)
 	values = calloc(n_values, sizeof(*values));
 	if (!f->sizes || !f->layers || !f->slots || !figures || !values)
 		goto out;
-	read_setting(run, f);
+	read_setting(run, fit);
 	status = choose_costs(f);
 	if (status == LW_OK)
 		status = resample(f, ones, values, is_extrapolated);

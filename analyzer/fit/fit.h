@@ -105,10 +105,11 @@ struct lw_fit {
 	struct lw_fit_cost cost[LW_FIT_N_COSTS];
 	struct lw_fit_layer *layers;
 	size_t n_layers;
-	size_t n_steps;   /* counted on every rank */
-	size_t n_groups;  /* allreduces that were used */
-	size_t n_partial; /* not used: not on every rank of the run */
-	int32_t n_ranks;  /* N */
+	size_t n_steps;                /* counted on every rank */
+	size_t n_groups;               /* allreduces that were used */
+	size_t n_partial;              /* not used: not on every rank of the run */
+	int32_t n_ranks;               /* N */
+	double fusion_bytes, cycle_ns; /* in force, NAN = not known */
 };
 
 /**

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * closed.h - the closed models (CSF, OSF, OSF_f) on the inputs of a replay.
+ * closed.h - the closed models (CSF, OSF, OSF_f) on the fit of a run, under another setting.
  *
- * Reads:  a replay.   Writes: nothing.
+ * Reads:  a fit, and the replay for what a what-if changes.   Writes: nothing.
  * They see one mean step: compute until the training thread waits, gradients ready in order, one link
- * with the costs of this run. No rounds, no ticks: the timeout of OSF_f is the cycle time.
+ * with the fitted cost of this run. No rounds, no ticks: the timeout of OSF_f is the cycle time.
  */
 #ifndef LAPWING_ANALYZER_SIMULATE_CLOSED_H
 #define LAPWING_ANALYZER_SIMULATE_CLOSED_H
 
+#include "analyzer/fit/fit.h"
+#include "analyzer/fit/scaling.h"
 #include "analyzer/simulate/replay.h"
 
-enum lw_closed_model { LW_CLOSED_CSF, LW_CLOSED_OSF_PAPER, LW_CLOSED_OSF_FIFO };
-
-struct lw_closed {
-	double step_ns;         /* of the model asked for */
-	double csf, osf, osf_f; /* eq. 2, 3, 11; osf_f is that of the fifo variant */
-};
-
-/** lw_closed_predict() - Return: LW_OK, LW_ERR_NOMEM, or lw_replay_predict()'s errors. */
-int lw_closed_predict(const struct lw_replay *replay, const struct lw_whatif *whatif,
-	enum lw_closed_model model, struct lw_closed *ret_closed);
+/**
+ * lw_closed_predict() - the factors under @whatif; as recorded they are those of the fit.
+ * @ret_compute_ns: T_comp
+ * @ret_tail_ns: what comes in a step after T_comp and what is exposed: a step is T_comp / factor + tail
+ * Return: LW_OK, LW_ERR_NOMEM, or lw_replay_scale()'s errors.
+ */
+int lw_closed_predict(const struct lw_replay *replay, const struct lw_fit *fit,
+	const struct lw_whatif *whatif, struct lw_scaling ret_scaling[LW_SCALING_N],
+	double *ret_compute_ns, double *ret_tail_ns);
 
 #endif /* LAPWING_ANALYZER_SIMULATE_CLOSED_H */

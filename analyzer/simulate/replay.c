@@ -302,6 +302,7 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 		(!lw_wire_knows(&job.wire, (double)prediction.totals.min_batch_bytes) ||
 			!lw_wire_knows(&job.wire, (double)prediction.totals.max_batch_bytes)))
 		extrapolate(&job, &prediction, sorted, median_ns);
+	prediction.step_ns.low = fmax(prediction.step_ns.low, 0);
 	for (uint32_t s = 0; ret_step_ns && s < n; s++)
 		ret_step_ns[s] = raw_ns[s] + replay->bias_ns;
 	*ret_prediction = prediction;

@@ -66,9 +66,20 @@ def test_report(path):
     print(f"report: {step_ns / 1e6:.1f} ms a step, exposed {report['steps']['exposed_frac']['value']:.1%}; parts add up")
 
 
+def nulls_are_explained(prediction):
+    figures = {"step_ns": prediction["step_ns"], **{f"scaling.{k}": v for k, v in prediction["scaling"].items()}}
+    for name, figure in figures.items():
+        if None in figure.values():
+            assert any(row["text"].startswith(name) for row in prediction["diag"]), (name, prediction["diag"])
+
+
 def test_predict(path):
     recorded = validated("predict", path)
-    measured = json.loads(lapwing("report", "--json", path).stdout)["steps"]["step_ns"]["value"]
+    report = json.loads(lapwing("report", "--json", path).stdout)
+    measured = report["steps"]["step_ns"]["value"]
+    for name in ("csf", "osf", "osf_f"):  # two verbs, one answer
+        assert recorded["scaling"][name] == report["scaling"][name], (name, recorded["scaling"], report["scaling"])
+    nulls_are_explained(recorded)
     # what the simulator says by itself: the printed prediction is corrected by just that error
     raw_ns = recorded["step_ns"]["value"] - recorded["replay"]["bias_ns"]
     error = raw_ns / measured - 1
@@ -79,7 +90,9 @@ def test_predict(path):
     grid = validated("predict", "--grid", path)
     assert isinstance(grid, list) and len(grid) >= 9
     for model in ("hvd_cycle", "osf_fifo", "osf_paper", "csf"):
-        validated("predict", "--model", model, path)
+        other = validated("predict", "--model", model, "--bandwidth-frac", "2", path)
+        nulls_are_explained(other)
+        assert (other["step_ns"]["low"] is None) == (model != "hvd_cycle"), other
     lapwing("predict", "--model", "tea_leaves", path, code=2)
     lapwing("predict", "--ranks", "0", path, code=2)
 

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "analyzer/simulate/closed.h"
 #include "analyzer/simulate/replay.h"
 #include "analyzer/simulate/stats.h"
 #include "base/units.h"
@@ -316,6 +317,55 @@ static void the_same_run_gives_the_same_figures(void **state)
 	sim_run_free(run);
 }
 
+/* report takes the factors from the fit, predict from the closed models: one answer for one setting. */
+static void closed_models_give_the_fits_own_factors_for_the_recorded_setting(void **state)
+{
+	struct sim_spec spec = spec_of(4, 5, 300000);
+	struct lw_run *run = sim_run_new(&spec);
+	struct lw_replay *replay = replay_of(run);
+	struct lw_whatif whatif = LW_WHATIF_RECORDED;
+	struct lw_scaling scaling[LW_SCALING_N], faster[LW_SCALING_N];
+	double compute_ns, tail_ns;
+	struct lw_fit fit;
+
+	(void)state;
+	assert_int_equal(lw_fit_run(run, &fit), LW_OK);
+	assert_int_equal(lw_closed_predict(
+				 replay, &fit, &LW_WHATIF_RECORDED, scaling, &compute_ns, &tail_ns),
+		LW_OK);
+	whatif.bandwidth_frac = 2;
+	assert_int_equal(
+		lw_closed_predict(replay, &fit, &whatif, faster, &compute_ns, &tail_ns), LW_OK);
+	for (size_t i = 0; i < LW_SCALING_N; i++) {
+		double fitted = fit.figure[LW_FIT_CSF + i].value;
+
+		print_message("%s: fit %.6f, closed %.6f, at twice the bandwidth %.6f\n",
+			lw_fit_figure_name((enum lw_fit_figure)(LW_FIT_CSF + i)), fitted,
+			scaling[i].factor, faster[i].factor);
+		assert_true(fabs(scaling[i].factor / fitted - 1) < 1e-9);
+		assert_true(faster[i].factor > fitted && faster[i].factor <= 1);
+	}
+	assert_true(compute_ns == fit.figure[LW_FIT_COMPUTE_NS].value);
+	lw_fit_done(&fit);
+	lw_replay_free(replay);
+	sim_run_free(run);
+}
+
+static void a_bound_is_never_below_zero(void **state)
+{
+	struct sim_spec spec = spec_of(2, 5, 1 << 27);
+	struct lw_run *run = sim_run_new(&spec);
+	struct lw_replay *replay = replay_of(run);
+	struct lw_prediction prediction;
+
+	(void)state;
+	replay->residual_ns = 10 * replay->recorded_ns; /* a run that its replay hardly knows */
+	assert_int_equal(lw_replay_predict(replay, &LW_WHATIF_RECORDED, &prediction, NULL), 0);
+	assert_true(prediction.step_ns.low == 0);
+	lw_replay_free(replay);
+	sim_run_free(run);
+}
+
 static void medians_and_their_intervals(void **state)
 {
 	double values[101], median, low, high;
@@ -363,6 +413,8 @@ int main(void)
 		cmocka_unit_test(runs_that_cannot_be_replayed_say_why),
 		cmocka_unit_test(a_ddp_run_is_replayed_with_its_buckets),
 		cmocka_unit_test(the_same_run_gives_the_same_figures),
+		cmocka_unit_test(closed_models_give_the_fits_own_factors_for_the_recorded_setting),
+		cmocka_unit_test(a_bound_is_never_below_zero),
 		cmocka_unit_test(medians_and_their_intervals),
 		cmocka_unit_test(the_median_of_a_long_series_is_of_all_its_values),
 	};
