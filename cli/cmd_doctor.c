@@ -20,8 +20,11 @@
 #include "base/units.h"
 #include "cli/cmd.h"
 #include "cli/probe.h"
+#include "generated/schema_doctor.h"
 #include "schema/ring.h"
 #include "schema/rundir.h"
+
+enum { KEY_SCHEMA = 0x100 };
 
 enum verdict { YES, NO, UNSURE };
 static const char *const verdict_names[] = {"yes", "no", "unsure"};
@@ -179,6 +182,8 @@ static void check_library(const struct patient *patient, struct answer *answer)
 	snprintf(path, sizeof(path), "%.3000s/../lib/liblapwing.so", own);
 	if (access(path, R_OK) < 0)
 		say(answer, NO, "%s is missing: build it, or install lapwing again", path);
+	else if (strpbrk(own, LW_PRELOAD_SEPARATORS))
+		say(answer, NO, "%s: LD_PRELOAD cannot name a path with a space or a colon", own);
 	else if (!dlopen(path, RTLD_NOW | RTLD_LOCAL))
 		say(answer, NO, "%s", dlerror());
 	else
@@ -361,6 +366,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'j':
 		options->as_json = true;
 		return 0;
+	case KEY_SCHEMA:
+		fputs(schema_doctor, stdout);
+		exit(LW_EXIT_OK);
 	case ARGP_KEY_ARGS:
 		options->command = state->argv + state->next;
 		return 0;
@@ -371,8 +379,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 int lw_cmd_doctor(int argc, char **argv)
 {
-	static const struct argp_option argp_options[] = {
-		{"json", 'j', NULL, 0, "print JSON", 0}, {0}};
+	static const struct argp_option argp_options[] = {{"json", 'j', NULL, 0, "print JSON", 0},
+		{"json-schema", KEY_SCHEMA, NULL, 0, "print the JSON Schema of --json and end", 0},
+		{0}};
 	static const struct argp argp = {argp_options, parse, "[-- COMMAND [ARG...]]",
 		"Says which hooks can see COMMAND, without running it; without COMMAND, whether this machine is fit."
 		"\vExit codes: 0 the tracer can work, 1 it cannot (a check under \"must\" says no).",

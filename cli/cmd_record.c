@@ -67,6 +67,10 @@ static int find_own_files(struct session *s)
 	if (access(s->library, R_OK) < 0)
 		return lw_fail(LW_ERR_IO, "%s: %s (build or install lapwing again)", s->library,
 			strerror(errno));
+	if (strpbrk(s->library, LW_PRELOAD_SEPARATORS))
+		return lw_fail(LW_ERR_UNSUPPORTED,
+			"%s: LD_PRELOAD cannot name a path with a space or a colon: move or install lapwing elsewhere",
+			s->library);
 	return LW_OK;
 }
 

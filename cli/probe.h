@@ -11,6 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* ld.so splits LD_PRELOAD at these: a path with one of them cannot be preloaded. */
+#define LW_PRELOAD_SEPARATORS " :"
+
 enum lw_probe_kind {
 	LW_PROBE_MISSING,
 	LW_PROBE_NOT_EXECUTABLE,

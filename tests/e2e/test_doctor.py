@@ -7,15 +7,20 @@ import stat
 import subprocess
 import tempfile
 
+import jsonschema
+
 LAPWING = os.path.join(os.environ["LAPWING_BUILD_DIR"], "bin", "lapwing")
 PYTHON = os.environ.get("LAPWING_PYTHON", os.path.join(os.environ["LAPWING_SOURCE_DIR"], ".venv/bin/python3"))
+SCHEMA = json.loads(subprocess.run([LAPWING, "doctor", "--json-schema"], capture_output=True, check=True).stdout)
 
 
 def doctor(*command, code=0, **environment):
     done = subprocess.run([LAPWING, "doctor", "--json", "--", *command], capture_output=True, text=True,
                           env={**os.environ, **environment})
     assert done.returncode == code, (command, done.returncode, done.stdout, done.stderr)
-    return {check["id"]: check for check in json.loads(done.stdout)["checks"]}
+    answer = json.loads(done.stdout)
+    jsonschema.validate(answer, SCHEMA)
+    return {check["id"]: check for check in answer["checks"]}
 
 
 def build(folder, name, *flags):
@@ -53,6 +58,7 @@ def main():
 
         checks = doctor("ls", LD_PRELOAD=os.path.join(os.environ["LAPWING_BUILD_DIR"], "lib", "liblapwing.so"))
         assert checks["preload"]["verdict"] == "unsure" and "kept" in checks["preload"]["text"]
+        jsonschema.validate(json.loads(subprocess.run([LAPWING, "doctor", "--json"], capture_output=True).stdout), SCHEMA)
     finally:
         shutil.rmtree(folder)
     print("doctor: Horovod job, plain, static, set-user-id and missing commands are told apart")

@@ -3,6 +3,7 @@
 job's own output and exit code untouched. Mounts live in a mount namespace of this script."""
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import stat
@@ -255,6 +256,19 @@ def test_programs_that_cannot_be_traced(folder):
     print("   ", lines[0])
 
 
+def test_path_that_cannot_be_preloaded(folder):
+    for name in ("with space", "with:colon"):
+        place = os.path.join(folder, name)
+        for part in ("bin/lapwing", "bin/lapwingd", "lib/liblapwing.so"):
+            os.makedirs(os.path.dirname(os.path.join(place, part)), exist_ok=True)
+            shutil.copy(os.path.join(BUILD, part), os.path.join(place, part))
+        program = os.path.join(place, "bin", "lapwing")
+        done = subprocess.run([program, "record", "--", *JOB], cwd=folder, capture_output=True, text=True, env=ENVIRONMENT)
+        one_line(done, 1, name, "space or a colon")  # and the job has not run
+        done = subprocess.run([program, "doctor"], capture_output=True, text=True, env=ENVIRONMENT)
+        assert done.returncode == 1 and "space or a colon" in done.stdout, done
+
+
 def test_preload_is_kept(folder):
     source, library = os.path.join(folder, "other.c"), os.path.join(folder, "other.so")
     with open(source, "w") as file:
@@ -296,7 +310,7 @@ def main():
     for place in ("/dev/shm", "/tmp"):  # ring directories of other jobs are not ours to count
         mount(place, "size=512m")
     tests = [test_info, test_before_the_job, test_output_and_exit_code, test_signals, test_two_into_one_file, test_full_disk,
-             test_programs_that_cannot_be_traced, test_preload_is_kept, test_salvage]
+             test_programs_that_cannot_be_traced, test_path_that_cannot_be_preloaded, test_preload_is_kept, test_salvage]
     for test in tests:
         print(test.__name__[5:])
         with tempfile.TemporaryDirectory() as folder:
