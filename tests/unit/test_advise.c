@@ -143,8 +143,14 @@ static void a_good_setting_is_left_alone_in_plain_words(void **state)
 	print_message("%s\n", lw_advise_top_line(&list, line));
 	assert_int_equal(list.advice.n, 0);
 	assert_true(list.findings.n >= 1);
+	assert_non_null(strstr(line, "the recorded setting (fusion threshold"));
 	assert_non_null(strstr(line, "is as good as anything this run can tell"));
 	assert_non_null(strstr(line, "cycle 2 ms"));
+	lw_advice_list_free(&list);
+	run->ranks.at[0].setting[LW_SETTING_FUSION_BYTES] = NAN; /* as in an imported timeline */
+	assert_int_equal(lw_advise(run, &list), LW_OK);
+	print_message("%s\n", list.findings.at[0].text);
+	assert_non_null(strstr(list.findings.at[0].text, "the assumed default (fusion threshold"));
 	lw_advice_list_free(&list);
 	sim_run_free(run);
 }
