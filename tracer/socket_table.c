@@ -423,9 +423,14 @@ void lw_socket_count(const struct lw_transfer *transfer, uint16_t entry)
 static void release(uint16_t entry, int fd)
 {
 	struct connection *connection = &connections[entry - LW_FD_FIRST];
+	uint32_t n = atomic_load(&connection->n_references);
 
+	/* Two threads may close two copies at once: one of them is told that it has the last. */
+	while (n > 1)
+		if (atomic_compare_exchange_weak(&connection->n_references, &n, n - 1))
+			return;
 	/* The last descriptor: sample before the slot is anybody's. */
-	if (atomic_load(&connection->n_references) == 1 && lw_is_live())
+	if (lw_is_live())
 		sample(connection, fd, LW_SAMPLE_CLOSE);
 	atomic_fetch_sub(&connection->n_references, 1);
 }
