@@ -29,8 +29,16 @@ static _Atomic(struct lw_ring_header *) rings[MAX_RINGS]; /* of this process, fo
 static _Atomic uint32_t n_slots;                          /* of rings[] that were ever used */
 static _Atomic uint32_t n_serials;                        /* rings made so far */
 static _Atomic uint64_t losses[16]; /* by enum lw_loss_reason, not yet recorded */
+static _Atomic bool is_loss_pending __attribute__((aligned(64))); /* one of them is not 0 */
 static pthread_key_t thread_end_key;
 static pthread_once_t thread_end_once = PTHREAD_ONCE_INIT;
+
+static void count_loss(enum lw_loss_reason reason, uint64_t n)
+{
+	atomic_fetch_add_explicit(&losses[reason], n, memory_order_relaxed);
+	/* pairs with the exchange in lw_losses_flush(): who sees it sees the count */
+	atomic_store_explicit(&is_loss_pending, true, memory_order_release);
+}
 
 /* Takes @ring out of rings[]. Return: true when it was there; the exit of the process may have it. */
 static bool take_ring(struct lw_ring_header *ring)
@@ -235,15 +243,15 @@ void lw_record(const struct lw_event *event)
 	if (!lw_is_live())
 		return;
 	if (LW_UNLIKELY(lw_tls.busy)) {
-		atomic_fetch_add_explicit(&losses[LW_LOSS_REENTRY], 1, memory_order_relaxed);
+		count_loss(LW_LOSS_REENTRY, 1);
 		return;
 	}
 	if (LW_UNLIKELY(lw_tls.epoch != lw_epoch) && !open_ring()) {
-		atomic_fetch_add_explicit(&losses[LW_LOSS_NO_RING], 1, memory_order_relaxed);
+		count_loss(LW_LOSS_NO_RING, 1);
 		return;
 	}
 	if (LW_UNLIKELY(!lw_tls.ring)) {
-		atomic_fetch_add_explicit(&losses[LW_LOSS_NO_RING], 1, memory_order_relaxed);
+		count_loss(LW_LOSS_NO_RING, 1);
 		return;
 	}
 	lw_tls.busy = 1;
@@ -252,6 +260,10 @@ void lw_record(const struct lw_event *event)
 	lw_ring_push(lw_tls.ring, event);
 	atomic_signal_fence(memory_order_seq_cst);
 	lw_tls.busy = 0;
+	/* At once: a killed rank says no last word. Not inside a text: its parts follow each other. */
+	if (LW_UNLIKELY(atomic_load_explicit(&is_loss_pending, memory_order_relaxed)) &&
+		event->kind != LW_EV_STRING && event->kind != LW_EV_LOSS)
+		lw_losses_flush();
 }
 
 uint64_t lw_string(const char *text, size_t n)
@@ -299,7 +311,7 @@ void lw_loss(enum lw_loss_reason reason, uint64_t n, const char *where)
 	struct lw_event event = {.kind = LW_EV_LOSS, .op = (uint16_t)reason};
 
 	if (!lw_is_live() || lw_tls.busy) {
-		atomic_fetch_add_explicit(&losses[reason], n, memory_order_relaxed);
+		count_loss(reason, n);
 		return;
 	}
 	event.loss.count = n;
@@ -310,6 +322,7 @@ void lw_loss(enum lw_loss_reason reason, uint64_t n, const char *where)
 
 void lw_losses_flush(void)
 {
+	atomic_exchange_explicit(&is_loss_pending, false, memory_order_acquire);
 	for (uint16_t reason = 0; reason < sizeof(losses) / sizeof(losses[0]); reason++) {
 		uint64_t n = atomic_exchange_explicit(&losses[reason], 0, memory_order_relaxed);
 

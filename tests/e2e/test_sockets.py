@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Bytes per TCP connection: exactly what the program moved, and within 1 of what the kernel says."""
 import os
+import signal
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import traced  # noqa: E402
 
 PROGRAM = traced.program("socket_cases")
 PERIOD, CLOSE, EXIT = 1, 2, 3
+NO_RING = 2
 
 
 def connections(processes):
@@ -69,6 +71,13 @@ def descriptors_come_and_go():
     check_case("fork", n_processes=2)
 
 
+def a_loss_is_told_before_the_process_is_killed():
+    job = traced.run([PROGRAM, "killed"])
+    assert job.code == -signal.SIGKILL, (job.code, job.stderr)
+    (loss,) = rings.of_kind(job.only(), "LOSS")
+    assert (loss["op"], loss["count"]) == (NO_RING, 1), loss
+
+
 def a_passed_descriptor_is_classified_at_its_first_use():
     job = traced.run([PROGRAM, "passed"])
     assert job.code == 0, job.stderr
@@ -123,6 +132,7 @@ def print_the_cost_of_a_round_trip(n_pairs=7):
 if __name__ == "__main__":
     every_call_is_counted_and_what_moves_nothing_is_not()
     descriptors_come_and_go()
+    a_loss_is_told_before_the_process_is_killed()
     a_passed_descriptor_is_classified_at_its_first_use()
     bytes_moved_before_the_first_mark_count()
     other_sockets_are_left_alone()

@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -237,6 +238,28 @@ static void case_dup(void)
 	for (int i = 0; i < 3; i++)
 		close(copies[i]);
 	finish_pair(copies[3], b, 4100, 0);
+}
+
+static void *mark(void *unused)
+{
+	lapwing_mark_step(7);
+	return unused;
+}
+
+/* A thread that gets no ring, then a mark of one that has a ring, then no orderly end. */
+static void case_killed(void)
+{
+	const char *directory = getenv("LAPWING_DIR");
+	char aside[256];
+	pthread_t thread;
+
+	snprintf(aside, sizeof(aside), "%s-aside", directory);
+	CHECK(rename(directory, aside) == 0);
+	pthread_create(&thread, NULL, mark, NULL);
+	pthread_join(thread, NULL);
+	CHECK(rename(aside, directory) == 0);
+	lapwing_mark_step(8);
+	raise(SIGKILL);
 }
 
 /* dup2() over a connection ends it; what is then written to the number is not the connection's. */
@@ -516,6 +539,7 @@ static const struct {
 	{"passed", case_passed, 0},
 	{"errno", case_errno, 1},
 	{"early", case_early, 0},
+	{"killed", case_killed, 1},
 	{"others", case_others, 1},
 	{"period", case_period, 1},
 	{"inert", case_calls, 0},
