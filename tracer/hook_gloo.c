@@ -40,13 +40,13 @@ static _Thread_local struct {
 } buffers;
 
 /* What runs now, in a table so that the end of the process finds what never ended. */
-enum { THREADS_MAX = 32 };
+enum { OPEN_MAX = 32 };
 static struct open_collective {
 	_Atomic bool is_taken, is_open;
 	uintptr_t frame; /* of the hook that opened it */
 	struct lw_event event;
-} open_collectives[THREADS_MAX];
-static _Thread_local struct open_collective *own;
+} open_collectives[OPEN_MAX];
+static _Thread_local struct open_collective *own; /* NULL outside a collective */
 
 static bool is_wanted(void)
 {
@@ -60,39 +60,48 @@ static bool is_wanted(void)
 	return known > 0;
 }
 
-static struct open_collective *own_entry(void)
+static struct open_collective *take_free(void)
 {
-	for (size_t i = 0; !own && i < THREADS_MAX; i++) {
+	for (size_t i = 0; i < OPEN_MAX; i++) {
 		bool idle = false;
 
 		if (atomic_compare_exchange_strong(&open_collectives[i].is_taken, &idle, true))
-			own = &open_collectives[i];
+			return &open_collectives[i];
 	}
-	return own;
+	return NULL;
 }
 
-static void close_with(struct open_collective *open, uint16_t flag)
+/* Return: false when it was closed already. */
+static bool close_with(struct open_collective *open, uint16_t flag)
 {
 	if (!atomic_exchange(&open->is_open, false))
-		return;
+		return false;
 	open->event.t1_ns = lw_now_ns();
 	open->event.collective.flags |= flag;
 	lw_record(&open->event);
+	return true;
+}
+
+static void close_own(uint16_t flag)
+{
+	/* What the end of the process has closed stays taken: it may be recording it just now. */
+	if (close_with(own, flag))
+		atomic_store_explicit(&own->is_taken, false, memory_order_release);
+	own = NULL;
 }
 
 void lw_gloo_close_thrown(uintptr_t frame)
 {
 	/* The stack grows down: what was opened at or below a frame that is alive has been left. */
-	if (own && atomic_load_explicit(&own->is_open, memory_order_relaxed) &&
-		own->frame <= frame) {
-		close_with(own, LW_COLL_FAILED);
+	if (own && own->frame <= frame) {
+		close_own(LW_COLL_FAILED);
 		lw_gloo_sum.flags |= LW_COLL_FAILED;
 	}
 }
 
 void lw_gloo_flush(void)
 {
-	for (size_t i = 0; i < THREADS_MAX; i++)
+	for (size_t i = 0; i < OPEN_MAX; i++)
 		close_with(&open_collectives[i], LW_COLL_UNFINISHED);
 }
 
@@ -185,14 +194,14 @@ static bool begin(enum lw_coll op, enum shape shape, const void *options, uintpt
 
 	if (!is_wanted() || !lw_activate(LW_FRAMEWORK_NONE, LW_TRANSPORT_GLOO))
 		return false;
-	open = own_entry();
+	lw_gloo_close_thrown(frame);
+	if (own)
+		return false;
+	open = take_free();
 	if (!open) {
-		lw_loss(LW_LOSS_TABLE_FULL, 1, "threads that call gloo");
+		lw_loss(LW_LOSS_TABLE_FULL, 1, "gloo collectives at a time");
 		return false;
 	}
-	lw_gloo_close_thrown(frame);
-	if (atomic_load_explicit(&open->is_open, memory_order_relaxed))
-		return false;
 	if (!atomic_exchange(&is_reported, true))
 		lw_hook_report("gloo", LW_HOOK_ACTIVE, 11, "gloo::* by name");
 	memcpy(&context, options, sizeof(context)); /* the first member of all options */
@@ -206,6 +215,7 @@ static bool begin(enum lw_coll op, enum shape shape, const void *options, uintpt
 	lw_gloo_sum.comm_size = comm ? comm->size : -1;
 	memset(&buffers, 0, sizeof(buffers));
 	open->frame = frame;
+	own = open;
 	open->event.t0_ns = lw_now_ns();
 	atomic_store_explicit(&open->is_open, true, memory_order_release);
 	return true;
@@ -213,14 +223,17 @@ static bool begin(enum lw_coll op, enum shape shape, const void *options, uintpt
 
 static void end(void)
 {
-	const struct lw_ev_collective *collective = &own->event.collective;
+	const struct lw_ev_collective *collective;
 
+	if (!own) /* on a stack that does not grow down it may have been taken for left */
+		return;
+	collective = &own->event.collective;
 	lw_gloo_sum.bytes +=
 		collective->sent_bytes ? collective->sent_bytes : collective->received_bytes;
 	lw_gloo_sum.op = own->event.op;
 	lw_gloo_sum.flags |= collective->flags;
 	lw_gloo_sum.n++;
-	close_with(own, 0);
+	close_own(0);
 }
 
 #define COLLECTIVE(symbol, op, shape)                                                              \
@@ -262,7 +275,7 @@ LW_EXPORT void *_ZN4gloo7Context19createUnboundBufferEPvm(
 		"_ZN4gloo7Context19createUnboundBufferEPvm", __builtin_return_address(0), &sites);
 
 	/* Those made inside a collective are its own scratch space. */
-	if (!own || !atomic_load_explicit(&own->is_open, memory_order_relaxed)) {
+	if (!own) {
 		buffers.previous_bytes = buffers.last_bytes;
 		buffers.last_bytes = n_bytes;
 		buffers.sum_bytes += n_bytes;
