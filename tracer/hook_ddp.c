@@ -19,12 +19,18 @@
 
 #include "tracer/hook_gloo.h"
 
-enum { REDUCERS_MAX = 8, QUEUED_MAX = 256 };
+enum { REDUCERS_MAX = 64, QUEUED_MAX = 256 };
 
+/* Those used last: nobody tells us when one is gone. */
 static struct reducer {
 	_Atomic(const void *) object;
-	uint32_t n_started; /* buckets of this backward pass; the reducer's own mutex protects it */
+	_Atomic uint64_t used; /* the last time, as a count of all uses; 0 = free */
+	/* The reducer's own mutex protects these. */
+	uint32_t serial;    /* within the process, from 0: the same on all ranks */
+	uint32_t n_started; /* buckets of this backward pass */
 } reducers[REDUCERS_MAX];
+static _Atomic uint64_t n_uses;
+static _Atomic uint32_t n_reducers; /* ever */
 
 /* Buckets that are queued and not yet executed: work object -> its name. */
 static struct {
@@ -36,11 +42,26 @@ static char taken; /* its address marks an entry that is being written */
 static _Atomic uint64_t bucket_cap_bytes = UINT64_MAX;
 static _Atomic uint64_t n_batches;
 
+/*
+ * Both functions may throw past our hooks, and are known to have been left when a hook runs on a frame
+ * at or above theirs: the stack grows down.
+ */
 static _Thread_local struct {
-	const char *bucket; /* name of the bucket that is being started; NULL outside */
-	int64_t waiting_ns; /* since when finalize_backward() waits for the next bucket; 0 outside */
+	char bucket[32];         /* name of the bucket that is being started */
+	uintptr_t bucket_frame;  /* of the hook that starts it; 0 outside */
+	int64_t waiting_ns;      /* since when finalize_backward() waits for the next bucket */
+	uintptr_t waiting_frame; /* of the hook around it; 0 outside */
 	bool is_role_known;
 } here;
+
+static void leave_thrown(uintptr_t frame)
+{
+	if (here.bucket_frame <= frame)
+		here.bucket_frame = 0;
+	if (here.waiting_frame <= frame)
+		here.waiting_frame = 0;
+}
+#define LEAVE_THROWN() leave_thrown((uintptr_t)__builtin_frame_address(0))
 
 static bool is_wanted(void)
 {
@@ -62,17 +83,33 @@ static void say_role(enum lw_thread_role role)
 	lw_thread_role(role);
 }
 
-static struct reducer *reducer_of(const void *object)
+/* @is_made: just now; what was known of its address is of one that is gone */
+static struct reducer *reducer_of(const void *object, bool is_made)
 {
-	for (size_t i = 0; i < REDUCERS_MAX; i++) {
-		const void *none = NULL;
+	struct reducer *found = NULL, *oldest = reducers;
 
-		if (atomic_load(&reducers[i].object) == object ||
-			atomic_compare_exchange_strong(&reducers[i].object, &none, object))
-			return &reducers[i];
+	for (size_t i = 0; !found && i < REDUCERS_MAX; i++) {
+		if (atomic_load(&reducers[i].object) == object)
+			found = &reducers[i];
+		else if (atomic_load(&reducers[i].used) < atomic_load(&oldest->used))
+			oldest = &reducers[i];
 	}
-	lw_loss(LW_LOSS_TABLE_FULL, 1, "torch reducers");
-	return NULL;
+	if (!found) {
+		const void *gone = atomic_load(&oldest->object);
+
+		if (!atomic_compare_exchange_strong(&oldest->object, &gone, object)) {
+			lw_loss(LW_LOSS_TABLE_FULL, 1, "torch reducers made at a time");
+			return NULL;
+		}
+		found = oldest;
+		is_made = true;
+	}
+	if (is_made) {
+		found->serial = atomic_fetch_add(&n_reducers, 1);
+		found->n_started = 0;
+	}
+	atomic_store(&found->used, atomic_fetch_add(&n_uses, 1) + 1);
+	return found;
 }
 
 static void record_wait(int64_t t0_ns, int64_t t1_ns)
@@ -117,16 +154,12 @@ static void record_wait(int64_t t0_ns, int64_t t1_ns)
 
 static void reducer_made(const void *self, int64_t cap_bytes)
 {
-	struct reducer *reducer;
-
 	if (!is_wanted() || !lw_activate(LW_FRAMEWORK_TORCH_DDP, LW_TRANSPORT_NONE))
 		return;
 	lw_hook_report(
 		"torch.ddp", LW_HOOK_ACTIVE, 8, "c10d::Reducer and ProcessGroupGloo by name");
 	say_role(LW_THREAD_TRAINING);
-	reducer = reducer_of(self);
-	if (reducer)
-		reducer->n_started = 0;
+	reducer_of(self, true);
 	if (cap_bytes > 0) {
 		atomic_store(&bucket_cap_bytes, (uint64_t)cap_bytes);
 		lw_setting(LW_SETTING_BUCKET_CAP_BYTES, (double)cap_bytes, LW_SOURCE_LIVE);
@@ -145,7 +178,7 @@ void _ZN4c10d7Reducer21reset_bucket_countingEv(void *self);
 LW_EXPORT void _ZN4c10d7Reducer21reset_bucket_countingEv(void *self)
 {
 	void *real = REAL_FOR(_ZN4c10d7Reducer21reset_bucket_countingEv);
-	struct reducer *reducer = is_wanted() ? reducer_of(self) : NULL;
+	struct reducer *reducer = is_wanted() ? reducer_of(self, false) : NULL;
 
 	if (reducer)
 		reducer->n_started = 0;
@@ -158,20 +191,20 @@ void _ZN4c10d7Reducer17all_reduce_bucketERNS0_6BucketE(void *self, void *bucket)
 LW_EXPORT void _ZN4c10d7Reducer17all_reduce_bucketERNS0_6BucketE(void *self, void *bucket)
 {
 	void *real = REAL_FOR(_ZN4c10d7Reducer17all_reduce_bucketERNS0_6BucketE);
-	struct reducer *reducer = is_wanted() && lw_is_live() ? reducer_of(self) : NULL;
-	char name[32];
+	struct reducer *reducer = is_wanted() && lw_is_live() ? reducer_of(self, false) : NULL;
 
 	if (reducer) {
 		say_role(LW_THREAD_TRAINING);
-		if (reducer == reducers)
-			snprintf(name, sizeof(name), "bucket.%u", reducer->n_started++);
-		else
-			snprintf(name, sizeof(name), "ddp%d.bucket.%u", (int)(reducer - reducers),
+		if (!reducer->serial)
+			snprintf(here.bucket, sizeof(here.bucket), "bucket.%u",
 				reducer->n_started++);
-		here.bucket = name;
+		else
+			snprintf(here.bucket, sizeof(here.bucket), "ddp%u.bucket.%u",
+				reducer->serial, reducer->n_started++);
+		here.bucket_frame = (uintptr_t)__builtin_frame_address(0);
 	}
 	((void (*)(void *, void *))real)(self, bucket);
-	here.bucket = NULL;
+	here.bucket_frame = 0;
 }
 
 /* void Reducer::finalize_backward(): for each bucket wait for its future, then finalize_bucket_dense(). */
@@ -181,9 +214,13 @@ LW_EXPORT void _ZN4c10d7Reducer17finalize_backwardEv(void *self)
 {
 	void *real = REAL_FOR(_ZN4c10d7Reducer17finalize_backwardEv);
 
-	here.waiting_ns = is_wanted() && lw_is_live() ? lw_now_ns() : 0;
+	LEAVE_THROWN();
+	if (is_wanted() && lw_is_live()) {
+		here.waiting_frame = (uintptr_t)__builtin_frame_address(0);
+		here.waiting_ns = lw_now_ns();
+	}
 	((void (*)(void *))real)(self);
-	here.waiting_ns = 0;
+	here.waiting_frame = 0;
 }
 
 void _ZN4c10d7Reducer21finalize_bucket_denseERNS0_6BucketE(void *self, void *bucket);
@@ -192,10 +229,11 @@ LW_EXPORT void _ZN4c10d7Reducer21finalize_bucket_denseERNS0_6BucketE(void *self,
 {
 	void *real = REAL_FOR(_ZN4c10d7Reducer21finalize_bucket_denseERNS0_6BucketE);
 
-	if (here.waiting_ns)
+	LEAVE_THROWN();
+	if (here.waiting_frame)
 		record_wait(here.waiting_ns, lw_now_ns());
 	((void (*)(void *, void *))real)(self, bucket); /* copies the bucket into the gradients */
-	if (here.waiting_ns)
+	if (here.waiting_frame)
 		here.waiting_ns = lw_now_ns();
 }
 
@@ -207,9 +245,12 @@ bool WORK_WAIT(void *self, int64_t timeout_ms);
 LW_EXPORT bool WORK_WAIT(void *self, int64_t timeout_ms)
 {
 	void *real = REAL_FOR(WORK_WAIT);
-	int64_t t0_ns = is_wanted() && lw_is_live() && !here.waiting_ns ? lw_now_ns() : 0;
-	bool result = ((bool (*)(void *, int64_t))real)(self, timeout_ms);
+	int64_t t0_ns;
+	bool result;
 
+	LEAVE_THROWN();
+	t0_ns = is_wanted() && lw_is_live() && !here.waiting_frame ? lw_now_ns() : 0;
+	result = ((bool (*)(void *, int64_t))real)(self, timeout_ms);
 	if (t0_ns)
 		record_wait(t0_ns, lw_now_ns());
 	return result;
@@ -256,14 +297,15 @@ LW_EXPORT void ENQUEUE(void *self, void **work)
 	void *real = REAL_FOR(ENQUEUE);
 	struct lw_event event = {.kind = LW_EV_READY};
 
-	if (here.bucket) {
+	LEAVE_THROWN();
+	if (here.bucket_frame) {
 		event.t0_ns = event.t1_ns = lw_now_ns();
 		event.ready.object = (uint64_t)(uintptr_t)*work;
 		event.ready.name = lw_string_z(here.bucket);
 		remember(*work, here.bucket);
 		lw_record(&event);
-		here.bucket =
-			NULL; /* a communication hook may queue more; one of them is the bucket */
+		/* a communication hook may queue more; one of them is the bucket */
+		here.bucket_frame = 0;
 	}
 	((void (*)(void *, void **))real)(self, work);
 }

@@ -187,6 +187,20 @@ def a_collective_that_throws_is_recorded_as_failed():
     print(f"a rank left: {flags.count(FAILED)} failed collectives on the other")
 
 
+def neither_threads_nor_models_run_out(steps=2):
+    ranks, _ = train(2, steps, "many")
+    for process, _ in ranks:
+        assert not rings.of_kind(process, "LOSS"), rings.of_kind(process, "LOSS")
+        sent = [one["sent_bytes"] for one in rings.of_kind(process, "COLLECTIVE")]
+        assert (sent.count(4 * 123), sent.count(4 * 321)) == (1, 20 * 4), (sent.count(4 * 123), sent.count(4 * 321))
+        names = [batch["name"] for batch in joined(process)]
+        # the first model's hook threw before anything was queued: what came next on that thread is no bucket
+        assert sorted(names) == sorted(f"ddp{k}.bucket.0" for k in range(1, 71) for _ in range(steps)), names
+        threads = {one["tid"] for one in rings.of_kind(process, "COLLECTIVE")}
+        assert len(threads) > 32, len(threads)
+    print(f"collectives of {len(threads)} threads and buckets of 70 models, none lost")
+
+
 def preambles_add_up_to_the_same_bytes():
     """Sent payload by kind of message (top byte of the slot): allreduce 2D(N-1)/N, to the byte."""
     done = traced.run_all(jobs(2, "4"), hooks="gloo,ddp,gloo_preamble")
@@ -216,5 +230,6 @@ if __name__ == "__main__":
     a_communication_hook_halves_the_bytes()
     every_collective_has_its_bytes_root_and_comm()
     a_collective_that_throws_is_recorded_as_failed()
+    neither_threads_nor_models_run_out()
     preambles_add_up_to_the_same_bytes()
     it_can_be_turned_off()

@@ -1,8 +1,9 @@
 """A DDP job over Gloo that also says what DDP itself knows of its buckets.
 
-    ddp_buckets.py STEPS [fp16 | collectives | die]
+    ddp_buckets.py STEPS [fp16 | collectives | die | many]
 fp16: gradients compressed by a communication hook; collectives: one call of each instead of training;
-die: the last rank leaves without a word after the first step.
+die: the last rank leaves without a word after the first step; many: more process groups and models than any
+table of a tracer has room for, after a communication hook that throws.
 RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT come from the environment.
 """
 import json
@@ -64,9 +65,34 @@ def every_collective():
     return {}
 
 
-result = every_collective() if mode == "collectives" else train()
+def throw(state, bucket):
+    raise RuntimeError("on purpose")
+
+
+def many():
+    model = DistributedDataParallel(torch.nn.Linear(10, 10))
+    model.register_comm_hook(None, throw)
+    try:
+        model(torch.ones(1, 10)).sum().backward()
+    except RuntimeError as error:
+        assert "on purpose" in str(error), error
+    else:
+        raise AssertionError("the hook did not throw")
+    dist.all_reduce(torch.ones(123))
+    for group in [dist.new_group() for _ in range(20)]:  # two threads each
+        for work in [dist.all_reduce(torch.ones(321), group=group, async_op=True) for _ in range(4)]:
+            work.wait()
+    models = []  # none of them goes
+    for _ in range(70):
+        models.append(DistributedDataParallel(torch.nn.Linear(20, 20)))
+        for step in range(steps):
+            models[-1](torch.ones(1, 20)).sum().backward()
+    return {}
+
+
+result = {"collectives": every_collective, "many": many}.get(mode, train)()
 print(json.dumps(dict(result, rank=rank)), flush=True)
-if mode == "fp16":
+if mode in ("fp16", "many"):
     # torch 1.13 with a communication hook aborts in half of its exits (a thread that nobody joined),
     # also without a tracer: leave before it tears itself down.
     os._exit(0)
