@@ -70,29 +70,85 @@ static void *resolve_for(const char *name, void *caller)
 	return symbol ? symbol : lw_real(name);
 }
 
+struct span {
+	uintptr_t inside; /* an address in the object that is looked for */
+	uintptr_t start, end;
+};
+
+static int find_span(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct span *span = data;
+	uintptr_t start = UINTPTR_MAX, end = 0;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+		uintptr_t at = info->dlpi_addr + part->p_vaddr;
+
+		if (part->p_type != PT_LOAD)
+			continue;
+		start = at < start ? at : start;
+		end = at + part->p_memsz > end ? at + part->p_memsz : end;
+	}
+	if (span->inside < start || span->inside >= end)
+		return 0;
+	span->start = start;
+	span->end = end;
+	return 1;
+}
+
+/* The first call from an object, or from one without a place in @sites. */
+static void *find_real_for(const char *name, void *caller, struct lw_real_sites *sites)
+{
+	const size_t n_sites = sizeof(sites->at) / sizeof(sites->at[0]);
+	struct span span = {.inside = (uintptr_t)caller};
+	void *real;
+
+	if (dl_iterate_phdr(find_span, &span)) {
+		for (size_t i = 0; i < n_sites; i++) {
+			uintptr_t start = 0;
+
+			if (atomic_compare_exchange_strong(
+				    &sites->at[i].start, &start, span.start)) {
+				real = resolve_for(name, caller);
+				sites->at[i].end = span.end;
+				/* pairs with the load in lw_real_for(): the end is there */
+				atomic_store_explicit(
+					&sites->at[i].real, real, memory_order_release);
+				return real;
+			}
+			if (start == span.start) /* another thread is just about to know it */
+				return resolve_for(name, caller);
+		}
+	}
+	real = lw_real(name);
+	atomic_store_explicit(&sites->other, real, memory_order_relaxed);
+	return real;
+}
+
 void *lw_real_for(const char *name, void *caller, struct lw_real_sites *sites)
 {
 	const size_t n_sites = sizeof(sites->at) / sizeof(sites->at[0]);
 	int saved_errno;
 	void *real;
 
-	for (size_t i = 0; i < n_sites; i++)
-		/* pairs with the release below: the function is there when its caller shows */
-		if (atomic_load_explicit(&sites->at[i].caller, memory_order_acquire) == caller)
-			return atomic_load_explicit(&sites->at[i].real, memory_order_relaxed);
+	for (size_t i = 0; i < n_sites; i++) {
+		uintptr_t start;
+
+		/* pairs with the release in find_real_for() */
+		real = atomic_load_explicit(&sites->at[i].real, memory_order_acquire);
+		start = atomic_load_explicit(&sites->at[i].start, memory_order_relaxed);
+		if (real && (uintptr_t)caller - start < sites->at[i].end - start)
+			return real;
+	}
+	real = atomic_load_explicit(&sites->other, memory_order_relaxed);
+	if (real && atomic_load_explicit(&sites->at[n_sites - 1].start, memory_order_relaxed))
+		return real;
 	saved_errno = errno;
 	lw_tls.busy++;
-	real = resolve_for(name, caller);
+	real = find_real_for(name, caller, sites);
 	lw_tls.busy--;
 	errno = saved_errno;
-	for (size_t i = 0; i < n_sites; i++) {
-		void *none = NULL;
-
-		if (!atomic_compare_exchange_strong(&sites->at[i].real, &none, real))
-			continue;
-		atomic_store_explicit(&sites->at[i].caller, caller, memory_order_release);
-		break;
-	}
 	return real;
 }
 

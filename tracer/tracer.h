@@ -149,16 +149,20 @@ void *lw_real(const char *name);
 		(__typeof__(&name))real_;                                                          \
 	})
 
-/* Call sites of one hook whose real function is known; all zero = none yet. */
+/* Real functions of one hook, by the object that calls it; all zero = none known yet. */
 struct lw_real_sites {
 	struct {
-		_Atomic(void *) caller, real;
+		_Atomic(void *) real;    /* NULL = not known yet */
+		_Atomic uintptr_t start; /* where the calling object is mapped; 0 = free */
+		uintptr_t end;
 	} at[8];
+	_Atomic(void *) other; /* for callers in no object, and those without room above */
 };
 
 /**
  * lw_real_for() - the @name that @caller's own library would have bound to without us. For C++ names of
- * which a process may hold two (a framework that brings its own copy of a library).
+ * which a process may hold two (a framework that brings its own copy of a library). From the second
+ * call of an object on a few loads; callers from more objects than @sites holds get lw_real()'s.
  * @caller: __builtin_return_address(0) of the hook; @sites: static, of that hook
  * Return: as lw_real().
  */
