@@ -424,9 +424,19 @@ bool lw_horovod_is_hooked(void)
 	return false;
 }
 
+static __typeof__(&pthread_create) real_pthread_create;
+
+/* At load time, not at the first call; see hook_socket.c. */
+__attribute__((constructor)) static void resolve(void)
+{
+	real_pthread_create = (__typeof__(&pthread_create))lw_real("pthread_create");
+}
+
 LW_EXPORT int pthread_create(
 	pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument)
 {
 	lw_hvd_look();
-	return LW_REAL(pthread_create)(thread, attributes, start, argument);
+	if (LW_UNLIKELY(!real_pthread_create)) /* another library's constructor, before ours */
+		resolve();
+	return real_pthread_create(thread, attributes, start, argument);
 }

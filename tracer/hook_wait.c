@@ -13,6 +13,27 @@
 
 #include "tracer/hook_horovod.h"
 
+/* clang-format off */
+#define REAL_FUNCTIONS(X) X(sched_yield) X(nanosleep) X(clock_nanosleep) X(usleep)
+/* clang-format on */
+
+static struct {
+#define X(name) __typeof__(&name) name;
+	REAL_FUNCTIONS(X)
+#undef X
+} real;
+
+/* At load time, not at the first call; see hook_socket.c. */
+__attribute__((constructor)) static void resolve(void)
+{
+#define X(name) real.name = (__typeof__(&name))lw_real(#name);
+	REAL_FUNCTIONS(X)
+#undef X
+}
+
+/* Other libraries' constructors may call before ours ran. */
+#define REAL(name) (*(LW_UNLIKELY(!real.name) ? (resolve(), real.name) : real.name))
+
 /* Polls further apart than this are two waits: the thread did something else meanwhile. Python needs about
  * half of it from one handle to the next. */
 static const int64_t same_wait_ns = 50000;
@@ -70,9 +91,9 @@ LW_EXPORT int sched_yield(void)
 	int result;
 
 	if (!is_wait(__builtin_return_address(0)))
-		return LW_REAL(sched_yield)();
+		return REAL(sched_yield)();
 	poll_begins(LW_WAIT_POLL_YIELD);
-	result = LW_REAL(sched_yield)();
+	result = REAL(sched_yield)();
 	poll_ends();
 	return result;
 }
@@ -82,9 +103,9 @@ LW_EXPORT int nanosleep(const struct timespec *wanted, struct timespec *left)
 	int result;
 
 	if (!is_wait(__builtin_return_address(0)))
-		return LW_REAL(nanosleep)(wanted, left);
+		return REAL(nanosleep)(wanted, left);
 	poll_begins(LW_WAIT_POLL_SLEEP);
-	result = LW_REAL(nanosleep)(wanted, left);
+	result = REAL(nanosleep)(wanted, left);
 	poll_ends();
 	return result;
 }
@@ -95,9 +116,9 @@ LW_EXPORT int clock_nanosleep(
 	int result;
 
 	if (!is_wait(__builtin_return_address(0)))
-		return LW_REAL(clock_nanosleep)(clock, flags, wanted, left);
+		return REAL(clock_nanosleep)(clock, flags, wanted, left);
 	poll_begins(LW_WAIT_POLL_SLEEP);
-	result = LW_REAL(clock_nanosleep)(clock, flags, wanted, left);
+	result = REAL(clock_nanosleep)(clock, flags, wanted, left);
 	poll_ends();
 	return result;
 }
@@ -107,9 +128,9 @@ LW_EXPORT int usleep(useconds_t wanted)
 	int result;
 
 	if (!is_wait(__builtin_return_address(0)))
-		return LW_REAL(usleep)(wanted);
+		return REAL(usleep)(wanted);
 	poll_begins(LW_WAIT_POLL_SLEEP);
-	result = LW_REAL(usleep)(wanted);
+	result = REAL(usleep)(wanted);
 	poll_ends();
 	return result;
 }

@@ -6,6 +6,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import rings
+import traced
 from horovod_run import Run
 
 
@@ -38,7 +39,15 @@ def check(launcher):
         assert not any(rings.of_kind(process, "WAIT") for process in run.traced.values()), "waits although the hook is off"
 
 
+def a_constructor_may_wait_for_a_thread_that_waits():
+    job = traced.run(["/usr/bin/python3", "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])",
+                      traced.program("wait_in_load.so")], timeout=30)
+    assert job.code == 0, job.stderr
+    print("loading a library whose constructor waits: done")
+
+
 def main():
+    a_constructor_may_wait_for_a_thread_that_waits()
     for launcher in sys.argv[1:] or ["mpi", "gloo"]:
         check(launcher)
 
