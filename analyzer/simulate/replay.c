@@ -99,6 +99,19 @@ static int calibrate(struct lw_replay *replay)
 	return LW_OK;
 }
 
+/* A replay that misses this much of the recorded step has left something out that the job does: the
+ * correction would then be larger than what a setting can change. */
+static const double too_far_off_frac = 0.5;
+
+static int check_replay(const struct lw_replay *replay)
+{
+	if (replay->error_frac <= too_far_off_frac)
+		return LW_OK;
+	return lw_fail(LW_ERR_LIMIT,
+		"replayed as recorded, its steps would take %.3g times as long: something in this run is not what the simulator takes it for, so nothing is predicted",
+		(replay->recorded_ns - replay->bias_ns) / replay->recorded_ns);
+}
+
 int lw_replay_new(struct lw_run *run, struct lw_replay **ret_replay)
 {
 	struct lw_replay *replay = calloc(1, sizeof(*replay));
@@ -113,6 +126,8 @@ int lw_replay_new(struct lw_run *run, struct lw_replay **ret_replay)
 			replay->input.n_ranks, replay->input.n_tensors, &replay->sim);
 	if (status == LW_OK)
 		status = calibrate(replay);
+	if (status == LW_OK)
+		status = check_replay(replay);
 	if (status < 0)
 		lw_replay_free(replay);
 	else
