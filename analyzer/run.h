@@ -182,8 +182,9 @@ struct lw_run {
 	int32_t size;    /* ranks of the job; >= ranks.n */
 	uint64_t n_lost; /* records that were dropped */
 	uint32_t n_missing_ranks;
-	bool is_closed; /* every store was closed in order */
-	bool is_import; /* from a timeline: one rank's view */
+	uint32_t n_duplicate_ranks; /* processes of a rank that is there already: not used */
+	bool is_closed;             /* every store was closed in order */
+	bool is_import;             /* from a timeline: one rank's view */
 	int64_t first_ns, last_ns;
 	bool is_plain;         /* no framework: each collective stands for a batch of its own */
 	int32_t *batch_slots;  /* match: owner of every group's batch_of_rank */

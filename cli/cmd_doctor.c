@@ -260,7 +260,9 @@ static void check_horovod(const struct patient *patient, struct answer *answer)
 
 	if (!patient->horovod_dir[0]) {
 		say(answer, NO, "%s",
-			patient->python[0] ? "this Python has no Horovod" : "not a Python program");
+			patient->python[0]
+				? "this Python has no Horovod"
+				: "not a Python program (what a script starts is seen all the same)");
 		return;
 	}
 	if (!patient->extension[0]) {
@@ -313,6 +315,22 @@ static void check_gloo(const struct patient *patient, struct answer *answer)
 		say(answer, NO, "no Gloo here");
 }
 
+static void check_ddp(const struct patient *patient, struct answer *answer)
+{
+	char library[4200];
+	size_t n;
+
+	snprintf(library, sizeof(library), "%s/lib/libtorch_cpu.so", patient->torch_dir);
+	n = patient->torch_dir[0] ? lw_probe_count_symbols(library, "16ProcessGroupGloo") : 0;
+	if (n)
+		say(answer, YES,
+			"buckets of DistributedDataParallel over Gloo, when each was ready and ran");
+	else if (patient->torch_dir[0])
+		say(answer, UNSURE, "this torch shows no Gloo process group in %s", library);
+	else
+		say(answer, NO, "no torch here");
+}
+
 static void check_nccl(const struct patient *patient, struct answer *answer)
 {
 	if (lw_probe_needs(&patient->extension_probe, "libnccl"))
@@ -345,6 +363,7 @@ static const struct check {
 	{"horovod", "Horovod hook", false, true, check_horovod},
 	{"mpi", "MPI hook", false, true, check_mpi},
 	{"gloo", "Gloo hook", false, true, check_gloo},
+	{"ddp", "torch DDP hook", false, true, check_ddp},
 	{"nccl", "NCCL", false, true, check_nccl},
 	{"socket", "Socket hook", false, true, check_sockets},
 };

@@ -430,6 +430,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->paths = state->argv + state->next;
 		options->n_paths = (size_t)(state->argc - state->next);
 		return 0;
+	case ARGP_KEY_END:
+		if (options->is_grid &&
+			(!isnan(options->whatif.fusion_bytes) || !isnan(options->whatif.cycle_ns)))
+			argp_error(state,
+				"--grid tries thresholds and cycles itself: leave out --fusion-bytes and --cycle-ms");
+		return 0;
 	case ARGP_KEY_NO_ARGS:
 		argp_error(state, "which run file?");
 		return 0;

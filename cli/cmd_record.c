@@ -108,6 +108,18 @@ static int choose_out(struct session *s)
 	return lw_path_expand(pattern, s->place.rank, s->out, sizeof(s->out));
 }
 
+/* Nobody named the file, so nobody asked for the run of an hour ago to go: it stays as FILE.old. */
+static void keep_earlier(const struct session *s)
+{
+	char old[PATH_MAX + 8];
+
+	if (s->options.out || access(s->out, F_OK) < 0)
+		return;
+	snprintf(old, sizeof(old), "%s.old", s->out);
+	if (rename(s->out, old) == 0 && s->place.rank <= 0)
+		lw_cli_say("the earlier %s is now %s (-o FILE names the run)", s->out, old);
+}
+
 static void append_preload(const char *library)
 {
 	const char *old = getenv("LD_PRELOAD");
@@ -296,6 +308,7 @@ static int record(struct session *s)
 	status = lw_rundir_make(USUAL_RINGS * lw_ring_file_bytes(LW_RING_RECORDS_DEFAULT), s->dir);
 	if (status < 0)
 		return lw_cli_fail(status);
+	keep_earlier(s);
 	caught_signals(&signals);
 	sigprocmask(SIG_BLOCK, &signals, &old_signals);
 	status = start_collector(s);
@@ -317,6 +330,26 @@ static int record(struct session *s)
 
 /* ---- the verb ------------------------------------------------------------------------------------------ */
 
+/* Names that lw_hook_wanted() and lw_hook_named() are asked for in tracer/. */
+static bool are_hooks_known(const char *list)
+{
+	static const char *const known[] = {
+		"mpi", "horovod", "gloo", "gloo_preamble", "ddp", "socket", "wait", "mark", "nvtx"};
+
+	for (const char *at = list; *at;) {
+		size_t n = strcspn(at, ","), minus = *at == '-';
+		bool is_known = false;
+
+		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+			is_known |= strlen(known[i]) == n - minus &&
+				    !strncmp(known[i], at + minus, n - minus);
+		if (!is_known)
+			return false;
+		at += n + (at[n] == ',');
+	}
+	return true;
+}
+
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct options *options = state->input;
@@ -328,6 +361,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->out = argument;
 		return 0;
 	case 'H':
+		if (!are_hooks_known(argument))
+			argp_error(state,
+				"--hooks %s: names are mpi, horovod, gloo, gloo_preamble, ddp, socket, wait, mark, nvtx",
+				argument);
 		options->hooks = argument;
 		return 0;
 	case 'r':

@@ -42,7 +42,9 @@ static int read_baseline(const char *text, double *ret_step_ns)
 	if (status < 0)
 		return lw_cause(status, "--baseline (neither a time nor a run)");
 	if (!analysis->summary.n_steps)
-		status = lw_fail(LW_ERR_LIMIT, "--baseline %s: no step was found in it", text);
+		status = lw_fail(LW_ERR_LIMIT,
+			"--baseline %s: no step was found in it (Horovod on one rank reduces nothing): give its step time, as 117ms",
+			text);
 	else if (analysis->run->size != 1)
 		status = lw_fail(LW_ERR_LIMIT,
 			"--baseline %s: a run of %d ranks; one of 1 is needed", text,
@@ -105,7 +107,8 @@ int lw_cmd_report(int argc, char **argv)
 		{"steps", 's', NULL, 0, "a line for every step", 0},
 		{"rank", 'r', "R", 0, "only this rank's lines", 0},
 		{"baseline", KEY_BASELINE, "RUN|TIME", 0,
-			"the same job on one rank: its run file, or its step time (117ms)", 0},
+			"the same job on one rank: its step time (117ms), or its run file if it has steps (Horovod on one rank reduces nothing, so it has none)",
+			0},
 		{0}};
 	static const struct argp argp = {argp_options, parse, "RUN...",
 		"Says where the step time of a run goes. Several files (one per rank or host) are one run."

@@ -16,7 +16,8 @@ void lw_cli_put_diags(struct lw_json *json, const struct lw_run *run)
 
 int lw_cli_run_exit(const struct lw_run *run)
 {
-	bool is_incomplete = run->n_lost || run->n_missing_ranks || !run->is_closed;
+	bool is_incomplete =
+		run->n_lost || run->n_missing_ranks || run->n_duplicate_ranks || !run->is_closed;
 
 	for (size_t r = 0; r < run->ranks.n; r++)
 		is_incomplete |= run->ranks.at[r].died;

@@ -151,6 +151,24 @@ static void print_exposed(FILE *out, const struct lw_summary *summary)
 	print_paragraph(out, text);
 }
 
+/* What no setting of the framework can mend, said where people look for what to change. */
+static void print_late_rank(FILE *out, const struct lw_summary *summary)
+{
+	const struct lw_straggler *straggler, *latest = NULL;
+	char late[LW_UNIT_TEXT_BYTES], text[512];
+
+	lw_vec_foreach (straggler, &summary->stragglers)
+		if (straggler->is_persistent &&
+			(!latest || straggler->late_ns.value > latest->late_ns.value))
+			latest = straggler;
+	if (!latest)
+		return;
+	snprintf(text, sizeof(text),
+		"Late rank: rank %d is last in %.0f %% of the steps, by %s: the others wait for it, and neither fusion nor cycle can change that; look at its input, its device, its neighbours.",
+		latest->rank, 100 * latest->steps_frac, lw_ns_format(latest->late_ns.value, late));
+	print_paragraph(out, text);
+}
+
 static void print_answer(FILE *out, const struct lw_analysis *analysis)
 {
 	const struct lw_summary *summary = &analysis->summary;
@@ -170,6 +188,7 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 			lw_ns_format(summary->step_ns.high, high));
 	fputs(").\n", out);
 	print_exposed(out, summary);
+	print_late_rank(out, summary);
 	fputs("  To change: ", out);
 	print_wrapped(out, 2, 13, lw_advise_top_line(&analysis->advice, advice));
 	fputc('\n', out);
@@ -305,7 +324,8 @@ static void print_traffic(FILE *out, const struct lw_summary *summary)
 
 static void print_scaling(FILE *out, const struct lw_summary *summary)
 {
-	fputs("Scaling (step of one rank / step of N ranks; docs/model.md)\n", out);
+	fputs("Scaling: step of one rank / of N (the models know no slow rank; docs/model.md)\n",
+		out);
 	print_figure(out, "SF measured", summary->sf, plain_format, "");
 	print_figure(out, "CSF no overlap", summary->csf, plain_format, "");
 	print_figure(out, "OSF no fusion", summary->osf, plain_format, "");

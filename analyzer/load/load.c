@@ -161,10 +161,12 @@ static int choose_ranks(struct lw_run *run, candidates *all)
 			; /* a rank that the timeline only mentions: rank 0's view stays one rank */
 		else if (one->rank >= 0 && (!last || last->rank != one->rank))
 			status = add_rank(run, one);
-		else if (one->rank >= 0 && one->n_operations)
+		else if (one->rank >= 0 && one->n_operations) {
+			run->n_duplicate_ranks++;
 			status = lw_run_diag(run, "load", "duplicate rank", 1,
 				"rank %d is in the run more than once: the process with the most operations is used",
 				one->rank);
+		}
 		if (status < 0)
 			return status;
 	}
