@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -284,13 +283,12 @@ static void results_are_stored_and_the_same_each_time(void **state)
 	remove(path);
 }
 
-static void a_search_over_a_large_job_takes_less_than_a_second(void **state)
+static void a_search_over_a_large_job_tries_thresholds_and_cycles(void **state)
 {
 	struct job job;
 	struct lw_run *run;
 	struct lw_advice_list list;
-	struct timespec from, to;
-	double took_s;
+	size_t n_recorded = 0;
 
 	(void)state;
 	job_init(&job, 4, 200, 20000);
@@ -298,13 +296,11 @@ static void a_search_over_a_large_job_takes_less_than_a_second(void **state)
 	job.spec.bytes = job.bytes;
 	job.spec.cost.context = &job.link;
 	run = sim_run_new(&job.spec);
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
 	assert_int_equal(lw_advise(run, &list), 0);
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
-	took_s = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
-	print_message(
-		"%zu settings x 30 steps x 4 ranks x 200 tensors: %.3f s\n", list.tried.n, took_s);
-	assert_true(took_s < 1);
+	assert_true(list.tried.n >= 20);
+	for (size_t i = 0; i < list.tried.n; i++)
+		n_recorded += list.tried.at[i].prediction.is_recorded;
+	assert_int_equal(n_recorded, 1);
 	lw_advice_list_free(&list);
 	sim_run_free(run);
 }
@@ -319,7 +315,7 @@ int main(void)
 		cmocka_unit_test(one_size_of_operation_is_called_too_little),
 		cmocka_unit_test(no_replay_means_no_advice_and_the_reason),
 		cmocka_unit_test(results_are_stored_and_the_same_each_time),
-		cmocka_unit_test(a_search_over_a_large_job_takes_less_than_a_second),
+		cmocka_unit_test(a_search_over_a_large_job_tries_thresholds_and_cycles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
