@@ -9,6 +9,7 @@ RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT come from the environment.
 import json
 import os
 import sys
+import time
 
 import torch
 import torch.distributed as dist
@@ -95,4 +96,5 @@ print(json.dumps(dict(result, rank=rank)), flush=True)
 if mode in ("fp16", "many"):
     # torch 1.13 with a communication hook aborts in half of its exits (a thread that nobody joined),
     # also without a tracer: leave before it tears itself down.
+    time.sleep(0.5)  # nothing tells when a worker thread has returned from its last operation
     os._exit(0)
