@@ -120,6 +120,25 @@ def test_an_output_that_cannot_be(folder, ring_dir):
 
 
 
+def test_a_reader_at_the_close(folder, ring_dir):
+    """Somebody looks again and again until the run is closed: it is one file all the same, without a -wal."""
+    path = f"{folder}/run.lapwing"
+    job = produce(ring_dir, "-n", "500", "-r", "1024")
+    daemon(ring_dir, path)
+    job.wait()
+
+    def is_closed():
+        try:
+            return query(path, "SELECT closed FROM run") == [(1,)] and not os.path.exists(ring_dir)
+        except sqlite3.Error:
+            return False
+
+    wait_for("the close", is_closed)
+    assert sorted(os.listdir(folder)) == ["run.lapwing"], os.listdir(folder)
+    assert query(path, "PRAGMA journal_mode") == [("delete",)]
+    print("read until it was closed: one file")
+
+
 def test_idle_cost(folder, ring_dir):
     """A job that waits for its data: rings are there, nothing is pushed."""
     jobs = [produce(ring_dir, "-t", "4", "-n", "1000000000", "-u", "60000000", "-r", "65536") for _ in range(2)]
@@ -140,7 +159,8 @@ def test_idle_cost(folder, ring_dir):
 
 
 def main():
-    for test in (test_ends_by_itself, test_one_per_directory, test_an_output_that_cannot_be, test_idle_cost):
+    for test in (test_ends_by_itself, test_one_per_directory, test_an_output_that_cannot_be,
+                 test_a_reader_at_the_close, test_idle_cost):
         with tempfile.TemporaryDirectory() as folder:
             test(folder, tempfile.mkdtemp(prefix=f"lapwing-{os.geteuid()}-life", dir="/dev/shm"))
 
