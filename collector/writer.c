@@ -562,27 +562,6 @@ int lw_writer_end_process(struct lw_writer *writer, struct lw_process *process, 
 	return lw_writer_loss(writer, process->process_id, 0, reason, 1, detail);
 }
 
-/* One file without a -wal beside it. Refused while somebody reads, and most read only for a moment, so
- * ask for a second; with a reader that stays, the file is complete too, in WAL mode. */
-static void leave_wal_mode(struct lw_store *store)
-{
-	const struct timespec pause = {.tv_nsec = 50 * LW_NS_PER_MS};
-	bool is_left = false;
-
-	for (int i = 0; i < 20 && !is_left; i++) {
-		sqlite3_stmt *row;
-
-		if (i)
-			nanosleep(&pause, NULL);
-		if (lw_store_prepare(store, "PRAGMA journal_mode = DELETE", &row) < 0)
-			continue;
-		is_left = sqlite3_step(row) == SQLITE_ROW &&
-			  !strcmp(lw_store_column_text(row, 0), "delete");
-		sqlite3_finalize(row);
-	}
-	lw_error_clear();
-}
-
 int lw_writer_finish(struct lw_writer *writer, int exit_code)
 {
 	char sql[400], code[16] = "exit_code";
@@ -597,9 +576,5 @@ int lw_writer_finish(struct lw_writer *writer, int exit_code)
 		code);
 	if (status == LW_OK)
 		status = lw_store_exec(writer->store, sql);
-	if (status == LW_OK)
-		status = lw_store_exec(writer->store, "PRAGMA wal_checkpoint(TRUNCATE)");
-	if (status == LW_OK)
-		leave_wal_mode(writer->store);
-	return status;
+	return status == LW_OK ? lw_store_seal(writer->store) : status;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -122,6 +123,27 @@ int64_t lw_store_string(struct lw_store *store, const char *text)
 int lw_store_build_indexes(struct lw_store *store)
 {
 	return lw_store_exec(store, indexes_sql);
+}
+
+int lw_store_seal(struct lw_store *store)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+	int status = lw_store_exec(store, "PRAGMA wal_checkpoint(TRUNCATE)");
+	bool is_sealed = false;
+
+	for (int i = 0; i < 20 && !is_sealed && status == LW_OK; i++) {
+		sqlite3_stmt *row;
+
+		if (i)
+			nanosleep(&pause, NULL);
+		status = lw_store_prepare(store, "PRAGMA journal_mode = DELETE", &row);
+		if (status < 0)
+			break;
+		is_sealed = sqlite3_step(row) == SQLITE_ROW &&
+			    !strcmp(lw_store_column_text(row, 0), "delete");
+		sqlite3_finalize(row);
+	}
+	return status;
 }
 
 /* Migrations from @version on, each in its own transaction together with its version number. */

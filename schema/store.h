@@ -67,6 +67,13 @@ int lw_store_fail(struct lw_store *store, const char *what);
 /** lw_store_build_indexes() - the indexes a closed run has (built once, after loading). */
 int lw_store_build_indexes(struct lw_store *store);
 
+/**
+ * lw_store_seal() - everything into one file, without a -wal beside it.
+ * Refused while somebody reads, and most read only for a moment: asks again for a second. With a reader
+ * that stays the file is complete too, in WAL mode. Return: LW_OK or the mapped error.
+ */
+int lw_store_seal(struct lw_store *store);
+
 /** lw_store_schema_version() - the newest schema this program knows. */
 int lw_store_schema_version(void);
 
