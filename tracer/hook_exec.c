@@ -12,6 +12,15 @@
 
 #include "tracer/tracer.h"
 
+/* @call is an exec: it returns only when it failed. */
+#define REPLACING_IMAGE(call)                                                                      \
+	({                                                                                         \
+		bool is_told_ = lw_image_ends();                                                   \
+		int result_ = (call);                                                              \
+		lw_image_stays(is_told_);                                                          \
+		result_;                                                                           \
+	})
+
 /* The arguments of execl() and its like, which come one by one. */
 struct arguments {
 	char *few[64];
@@ -54,47 +63,27 @@ static void close_arguments(struct arguments *arguments)
 
 LW_EXPORT int execve(const char *path, char *const argv[], char *const environment[])
 {
-	bool is_told = lw_image_ends();
-	int result = LW_REAL(execve)(path, argv, environment);
-
-	lw_image_stays(is_told);
-	return result;
+	return REPLACING_IMAGE(LW_REAL(execve)(path, argv, environment));
 }
 
 LW_EXPORT int execv(const char *path, char *const argv[])
 {
-	bool is_told = lw_image_ends();
-	int result = LW_REAL(execv)(path, argv);
-
-	lw_image_stays(is_told);
-	return result;
+	return REPLACING_IMAGE(LW_REAL(execv)(path, argv));
 }
 
 LW_EXPORT int execvp(const char *file, char *const argv[])
 {
-	bool is_told = lw_image_ends();
-	int result = LW_REAL(execvp)(file, argv);
-
-	lw_image_stays(is_told);
-	return result;
+	return REPLACING_IMAGE(LW_REAL(execvp)(file, argv));
 }
 
 LW_EXPORT int execvpe(const char *file, char *const argv[], char *const environment[])
 {
-	bool is_told = lw_image_ends();
-	int result = LW_REAL(execvpe)(file, argv, environment);
-
-	lw_image_stays(is_told);
-	return result;
+	return REPLACING_IMAGE(LW_REAL(execvpe)(file, argv, environment));
 }
 
 LW_EXPORT int fexecve(int fd, char *const argv[], char *const environment[])
 {
-	bool is_told = lw_image_ends();
-	int result = LW_REAL(fexecve)(fd, argv, environment);
-
-	lw_image_stays(is_told);
-	return result;
+	return REPLACING_IMAGE(LW_REAL(fexecve)(fd, argv, environment));
 }
 
 LW_EXPORT int execl(const char *path, const char *first, ...)
