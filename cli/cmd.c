@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 int lw_cli_fail(int status)
 {
@@ -21,6 +22,53 @@ void lw_cli_say(const char *format, ...)
 	va_end(args);
 	fprintf(stderr, "lapwing: %s\n", line);
 }
+
+enum { KEY_SCHEMA = 0x1000 }; /* clear of the keys of verbs */
+
+static error_t parse_json(int key, char *argument, struct argp_state *state)
+{
+	struct lw_cli_json *json = state->input;
+
+	(void)argument;
+	switch (key) {
+	case 'j':
+		json->is_wanted = true;
+		return 0;
+	case KEY_SCHEMA:
+		fputs(json->schema, stdout);
+		exit(LW_EXIT_OK);
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static error_t parse_runs(int key, char *argument, struct argp_state *state)
+{
+	struct lw_cli_runs *runs = state->input;
+
+	(void)argument;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &runs->json;
+		return 0;
+	case ARGP_KEY_ARGS:
+		runs->paths = (const char *const *)state->argv + state->next;
+		runs->n_paths = (size_t)(state->argc - state->next);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "which run file?");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option json_options[] = {{"json", 'j', NULL, 0, "print JSON", 0},
+	{"json-schema", KEY_SCHEMA, NULL, 0, "print the JSON Schema of --json and end", 0}, {0}};
+static const struct argp_child runs_children[] = {{&lw_cli_json_argp, 0, NULL, 0}, {0}};
+
+const struct argp lw_cli_json_argp = {json_options, parse_json, NULL, NULL, NULL, NULL, NULL};
+const struct argp lw_cli_runs_argp = {NULL, parse_runs, "RUN...", NULL, runs_children, NULL, NULL};
 
 void lw_cli_parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *input)
 {

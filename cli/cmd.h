@@ -9,6 +9,8 @@
 #define LAPWING_CLI_CMD_H
 
 #include <argp.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "base/err.h"
 
@@ -29,6 +31,23 @@ void lw_cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * LW_EXIT_USAGE, options stop at the first argument only when @flags holds ARGP_IN_ORDER.
  */
 void lw_cli_parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *input);
+
+/*
+ * What verbs have in common, as children of their argp. The verb's parser hands the structs on:
+ * case ARGP_KEY_INIT: state->child_inputs[0] = &options->runs; a verb without one is handed on whole.
+ */
+struct lw_cli_json {        /* --json, --json-schema */
+	const char *schema; /* to be set before parsing */
+	bool is_wanted;
+};
+
+struct lw_cli_runs { /* the same, and RUN... */
+	struct lw_cli_json json;
+	const char *const *paths; /* one or more */
+	size_t n_paths;
+};
+
+extern const struct argp lw_cli_json_argp, lw_cli_runs_argp;
 
 int lw_cmd_advise(int argc, char **argv);
 int lw_cmd_doctor(int argc, char **argv);

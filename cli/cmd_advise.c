@@ -13,13 +13,11 @@
 #include "cli/figure.h"
 #include "generated/schema_advise.h"
 
-enum { KEY_SCHEMA = 0x100, KEY_EXPLAIN };
+enum { KEY_EXPLAIN = 0x100 };
 
 struct options {
-	bool as_json;
 	const char *explain;
-	char **paths;
-	size_t n_paths;
+	struct lw_cli_runs runs;
 };
 
 static void print_settings(const struct lw_advice_list *list)
@@ -153,21 +151,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	struct options *options = state->input;
 
 	switch (key) {
-	case 'j':
-		options->as_json = true;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &options->runs;
 		return 0;
 	case KEY_EXPLAIN:
 		options->explain = argument;
-		return 0;
-	case KEY_SCHEMA:
-		fputs(schema_advise, stdout);
-		exit(LW_EXIT_OK);
-	case ARGP_KEY_ARGS:
-		options->paths = state->argv + state->next;
-		options->n_paths = (size_t)(state->argc - state->next);
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "which run file?");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -176,26 +164,25 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 int lw_cmd_advise(int argc, char **argv)
 {
-	static const struct argp_option argp_options[] = {{"json", 'j', NULL, 0, "print JSON", 0},
-		{"json-schema", KEY_SCHEMA, NULL, 0, "print the JSON Schema of --json and end", 0},
+	static const struct argp_option argp_options[] = {
 		{"explain", KEY_EXPLAIN, "ID", 0,
 			"only advice ID, with every setting that was tried", 0},
 		{0}};
-	static const struct argp argp = {argp_options, parse, "RUN...",
+	static const struct argp_child children[] = {{&lw_cli_runs_argp, 0, NULL, 0}, {0}};
+	static const struct argp argp = {argp_options, parse, NULL,
 		"Says what to change in a Horovod job, from one recorded run: replays its steps under other"
 		" fusion thresholds and cycle times, and advises what is faster by more than the error of"
 		" saying so."
 		"\vExit codes: 0 done, also when there is nothing to advise; 1 failed; 3 done, but the run"
 		" lost or misses data.",
-		NULL, NULL, NULL};
-	struct options options = {0};
+		children, NULL, NULL};
+	struct options options = {.runs.json.schema = schema_advise};
 	struct lw_advice_list list = {0};
 	struct lw_run *run = NULL;
 	int status, code;
 
 	lw_cli_parse(&argp, argc, argv, 0, &options);
-	status =
-		lw_run_reconstruct((const char *const *)options.paths, options.n_paths, NULL, &run);
+	status = lw_run_reconstruct(options.runs.paths, options.runs.n_paths, NULL, &run);
 	if (status == LW_OK)
 		status = lw_advise(run, &list);
 	if (status == LW_OK)
@@ -203,7 +190,8 @@ int lw_cmd_advise(int argc, char **argv)
 	if (status < 0)
 		code = lw_cli_fail(status);
 	else
-		code = options.as_json ? print_json(run, &list) : print_text(&options, run, &list);
+		code = options.runs.json.is_wanted ? print_json(run, &list)
+						   : print_text(&options, run, &list);
 	lw_advice_list_free(&list);
 	lw_run_free(run);
 	return code;

@@ -24,8 +24,6 @@
 #include "schema/ring.h"
 #include "schema/rundir.h"
 
-enum { KEY_SCHEMA = 0x100 };
-
 enum verdict { YES, NO, UNSURE };
 static const char *const verdict_names[] = {"yes", "no", "unsure"};
 
@@ -372,7 +370,7 @@ enum { N_CHECKS = sizeof(checks) / sizeof(checks[0]) };
 /* ---- the verb --------------------------------------------------------------------------------------- */
 
 struct options {
-	bool as_json;
+	struct lw_cli_json json;
 	char **command;
 };
 
@@ -382,12 +380,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 	(void)argument;
 	switch (key) {
-	case 'j':
-		options->as_json = true;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &options->json;
 		return 0;
-	case KEY_SCHEMA:
-		fputs(schema_doctor, stdout);
-		exit(LW_EXIT_OK);
 	case ARGP_KEY_ARGS:
 		options->command = state->argv + state->next;
 		return 0;
@@ -398,15 +393,13 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 int lw_cmd_doctor(int argc, char **argv)
 {
-	static const struct argp_option argp_options[] = {{"json", 'j', NULL, 0, "print JSON", 0},
-		{"json-schema", KEY_SCHEMA, NULL, 0, "print the JSON Schema of --json and end", 0},
-		{0}};
-	static const struct argp argp = {argp_options, parse, "[-- COMMAND [ARG...]]",
+	static const struct argp_child children[] = {{&lw_cli_json_argp, 0, NULL, 0}, {0}};
+	static const struct argp argp = {NULL, parse, "[-- COMMAND [ARG...]]",
 		"Says which hooks can see COMMAND, without running it; without COMMAND, whether this machine is fit."
 		"\vExit codes: 0 the tracer can work, 1 it cannot (a check under \"must\" says no).",
-		NULL, NULL, NULL};
+		children, NULL, NULL};
 	static struct patient patient;
-	struct options options = {0};
+	struct options options = {.json.schema = schema_doctor};
 	struct lw_json *json = NULL;
 	int code = LW_EXIT_OK, status;
 
@@ -414,7 +407,7 @@ int lw_cmd_doctor(int argc, char **argv)
 	patient.command = options.command;
 	if (patient.command)
 		examine(&patient);
-	if (options.as_json) {
+	if (options.json.is_wanted) {
 		json = lw_json_open();
 		lw_json_object(json, NULL);
 		lw_json_string(json, "lapwing", "doctor");

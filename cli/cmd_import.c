@@ -14,12 +14,10 @@
 #include "cli/cmd.h"
 #include "generated/schema_import.h"
 
-enum { KEY_SCHEMA = 256 };
-
 static const char run_suffix[] = ".lapwing";
 
 struct options {
-	bool as_json;
+	struct lw_cli_json json;
 	const char *format, *input;
 	char *output;
 };
@@ -121,12 +119,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		free(options->output);
 		options->output = strdup(argument);
 		return options->output ? 0 : ENOMEM;
-	case 'j':
-		options->as_json = true;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &options->json;
 		return 0;
-	case KEY_SCHEMA:
-		fputs(schema_import, stdout);
-		exit(LW_EXIT_OK);
 	case ARGP_KEY_ARG:
 		if (options->input)
 			argp_error(state, "one file at a time");
@@ -171,15 +166,14 @@ int lw_cmd_import(int argc, char **argv)
 			0},
 		{"output", 'o', "RUN", 0,
 			"the run file to make (default: FILE's name with .lapwing)", 0},
-		{"json", 'j', NULL, 0, "print JSON", 0},
-		{"json-schema", KEY_SCHEMA, NULL, 0, "print the JSON Schema of --json and end", 0},
 		{0}};
+	static const struct argp_child children[] = {{&lw_cli_json_argp, 0, NULL, 0}, {0}};
 	static const struct argp argp = {argp_options, parse, "FILE",
 		"Makes a run file from a trace that another tool wrote."
 		"\vExit codes: 0 complete, 1 not imported (nothing is left behind), 2 wrong usage, 3 imported but"
 		" FILE is cut off or damaged. Operations that had not ended when FILE stops are kept and marked.",
-		NULL, help_filter, NULL};
-	struct options options = {0};
+		children, help_filter, NULL};
+	struct options options = {.json.schema = schema_import};
 	struct lw_import_summary summary;
 	struct progress progress = {isatty(STDERR_FILENO), -1};
 	struct sigaction action = {.sa_handler = on_signal};
@@ -196,7 +190,7 @@ int lw_cmd_import(int argc, char **argv)
 		options.input, options.format, options.output, on_progress, &progress, &summary);
 	if (progress.shown_percent >= 0)
 		fprintf(stderr, "\r\033[K");
-	if (status == LW_OK && options.as_json)
+	if (status == LW_OK && options.json.is_wanted)
 		status = print_json(&options, &summary);
 	else if (status == LW_OK)
 		print_text(&options, &summary);

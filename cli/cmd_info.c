@@ -308,53 +308,19 @@ static int show(const char *path, struct lw_json *json)
 	return code;
 }
 
-enum { KEY_SCHEMA = 0x100 };
-
-struct options {
-	bool as_json;
-	char **paths;
-	int n_paths;
-};
-
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-	struct options *options = state->input;
-
-	(void)argument;
-	switch (key) {
-	case 'j':
-		options->as_json = true;
-		return 0;
-	case KEY_SCHEMA:
-		fputs(schema_info, stdout);
-		exit(LW_EXIT_OK);
-	case ARGP_KEY_ARGS:
-		options->paths = state->argv + state->next;
-		options->n_paths = state->argc - state->next;
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "which run file?");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
 int lw_cmd_info(int argc, char **argv)
 {
-	static const struct argp_option argp_options[] = {{"json", 'j', NULL, 0, "print JSON", 0},
-		{"json-schema", KEY_SCHEMA, NULL, 0, "print the JSON Schema of --json and end", 0},
-		{0}};
-	static const struct argp argp = {argp_options, parse, "RUN...",
+	static const struct argp_child children[] = {{&lw_cli_runs_argp, 0, NULL, 0}, {0}};
+	static const struct argp argp = {NULL, NULL, NULL,
 		"Says what is in a run file: host, processes, hooks, rows of each table, what was lost."
 		"\vExit codes: 0 complete, 3 not closed or something was lost, 1 not readable.",
-		NULL, NULL, NULL};
-	struct options options = {0};
+		children, NULL, NULL};
+	struct lw_cli_runs runs = {.json.schema = schema_info};
 	struct lw_json *json = NULL;
 	int code = LW_EXIT_OK;
 
-	lw_cli_parse(&argp, argc, argv, 0, &options);
-	if (options.as_json) {
+	lw_cli_parse(&argp, argc, argv, 0, &runs);
+	if (runs.json.is_wanted) {
 		json = lw_json_open();
 		if (!json)
 			return lw_cli_fail(LW_ERR_NOMEM);
@@ -363,8 +329,8 @@ int lw_cmd_info(int argc, char **argv)
 		lw_json_int(json, "schema_version", 1);
 		lw_json_array(json, "runs");
 	}
-	for (int i = 0; i < options.n_paths; i++) {
-		int one = show(options.paths[i], json);
+	for (size_t i = 0; i < runs.n_paths; i++) {
+		int one = show(runs.paths[i], json);
 
 		/* failed is worse than incomplete */
 		if (code != LW_EXIT_FAILED && one != LW_EXIT_OK)

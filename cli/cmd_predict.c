@@ -17,25 +17,16 @@
 #include "cli/figure.h"
 #include "generated/schema_predict.h"
 
-enum {
-	KEY_SCHEMA = 0x100,
-	KEY_RANKS,
-	KEY_BANDWIDTH,
-	KEY_LATENCY,
-	KEY_COMPUTE,
-	KEY_MODEL,
-	KEY_GRID
-};
+enum { KEY_RANKS = 0x100, KEY_BANDWIDTH, KEY_LATENCY, KEY_COMPUTE, KEY_MODEL, KEY_GRID };
 
 static const char *const model_names[] = {"hvd_cycle", "osf_fifo", "osf_paper", "csf"};
 enum model { HVD_CYCLE, OSF_FIFO, OSF_PAPER, CSF, N_MODELS };
 
 struct options {
-	bool as_json, is_grid;
+	bool is_grid;
 	enum model model;
 	struct lw_whatif whatif;
-	char **paths;
-	size_t n_paths;
+	struct lw_cli_runs runs;
 };
 
 struct result {
@@ -331,7 +322,7 @@ static int answer(struct predictor *predictor)
 		}
 		status = predict(predictor, &whatif, &results[i]);
 	}
-	if (status == LW_OK && options->as_json) {
+	if (status == LW_OK && options->runs.json.is_wanted) {
 		status = print_json(predictor, results, n);
 	} else if (status == LW_OK && options->is_grid) {
 		print_grid(predictor, &grid, results);
@@ -391,8 +382,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	uint64_t bytes;
 
 	switch (key) {
-	case 'j':
-		options->as_json = true;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &options->runs;
 		return 0;
 	case 'q':
 		if (lw_bytes_parse(argument, &bytes) < 0)
@@ -423,21 +414,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case KEY_GRID:
 		options->is_grid = true;
 		return 0;
-	case KEY_SCHEMA:
-		fputs(schema_predict, stdout);
-		exit(LW_EXIT_OK);
-	case ARGP_KEY_ARGS:
-		options->paths = state->argv + state->next;
-		options->n_paths = (size_t)(state->argc - state->next);
-		return 0;
 	case ARGP_KEY_END:
 		if (options->is_grid &&
 			(!isnan(options->whatif.fusion_bytes) || !isnan(options->whatif.cycle_ns)))
 			argp_error(state,
 				"--grid tries thresholds and cycles itself: leave out --fusion-bytes and --cycle-ms");
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "which run file?");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -459,22 +440,19 @@ int lw_cmd_predict(int argc, char **argv)
 		{"model", KEY_MODEL, "NAME", 0,
 			"hvd_cycle (default: the twin of Horovod's loop), osf_fifo, osf_paper, csf",
 			0},
-		{"grid", KEY_GRID, NULL, 0, "a table over thresholds and cycle times", 0},
-		{"json", 'j', NULL, 0, "print JSON", 0},
-		{"json-schema", KEY_SCHEMA, NULL, 0, "print the JSON Schema of --json and end", 0},
-		{0}};
-	static const struct argp argp = {argp_options, parse, "RUN...",
+		{"grid", KEY_GRID, NULL, 0, "a table over thresholds and cycle times", 0}, {0}};
+	static const struct argp_child children[] = {{&lw_cli_runs_argp, 0, NULL, 0}, {0}};
+	static const struct argp argp = {argp_options, parse, NULL,
 		"Predicts the step time of a recorded Horovod or torch DDP job under other settings. What is not given"
 		" stays as recorded."
 		"\vExit codes: 0 done, 1 failed or not predictable, 3 done, but the run lost or misses data.",
-		NULL, NULL, NULL};
-	struct options options = {.whatif = LW_WHATIF_RECORDED};
+		children, NULL, NULL};
+	struct options options = {.whatif = LW_WHATIF_RECORDED, .runs.json.schema = schema_predict};
 	struct predictor predictor = {.options = &options};
 	int status, code;
 
 	lw_cli_parse(&argp, argc, argv, 0, &options);
-	status = lw_run_reconstruct(
-		(const char *const *)options.paths, options.n_paths, NULL, &predictor.run);
+	status = lw_run_reconstruct(options.runs.paths, options.runs.n_paths, NULL, &predictor.run);
 	if (status == LW_OK)
 		status = prepare(&predictor);
 	if (status == LW_OK)

@@ -10,14 +10,12 @@
 #include "cli/figure.h"
 #include "generated/schema_report.h"
 
-enum { KEY_SCHEMA = 0x100, KEY_BASELINE };
+enum { KEY_BASELINE = 0x100 };
 
 struct options {
-	bool as_json;
 	const char *baseline;
 	struct lw_report_options report;
-	char **paths;
-	size_t n_paths;
+	struct lw_cli_runs runs;
 };
 
 static void show_stage(const char *stage)
@@ -61,8 +59,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	char *end;
 
 	switch (key) {
-	case 'j':
-		options->as_json = true;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &options->runs;
 		return 0;
 	case 's':
 		options->report.with_steps = true;
@@ -74,16 +72,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_BASELINE:
 		options->baseline = argument;
-		return 0;
-	case KEY_SCHEMA:
-		fputs(schema_report, stdout);
-		exit(LW_EXIT_OK);
-	case ARGP_KEY_ARGS:
-		options->paths = state->argv + state->next;
-		options->n_paths = (size_t)(state->argc - state->next);
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "which run file?");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -102,19 +90,19 @@ static bool has_rank(const struct lw_run *run, int32_t wanted)
 
 int lw_cmd_report(int argc, char **argv)
 {
-	static const struct argp_option argp_options[] = {{"json", 'j', NULL, 0, "print JSON", 0},
-		{"json-schema", KEY_SCHEMA, NULL, 0, "print the JSON Schema of --json and end", 0},
+	static const struct argp_option argp_options[] = {
 		{"steps", 's', NULL, 0, "a line for every step", 0},
 		{"rank", 'r', "R", 0, "only this rank's lines", 0},
 		{"baseline", KEY_BASELINE, "RUN|TIME", 0,
 			"the same job on one rank: its step time (117ms), or its run file if it has steps (Horovod on one rank reduces nothing, so it has none)",
 			0},
 		{0}};
-	static const struct argp argp = {argp_options, parse, "RUN...",
+	static const struct argp_child children[] = {{&lw_cli_runs_argp, 0, NULL, 0}, {0}};
+	static const struct argp argp = {argp_options, parse, NULL,
 		"Says where the step time of a run goes. Several files (one per rank or host) are one run."
 		"\vExit codes: 0 done, 1 failed, 2 wrong usage, 3 done, but the run lost or misses data.",
-		NULL, NULL, NULL};
-	struct options options = {.report.rank = LW_NONE};
+		children, NULL, NULL};
+	struct options options = {.report.rank = LW_NONE, .runs.json.schema = schema_report};
 	struct lw_analysis_options analysis_options = {0};
 	struct lw_analysis *analysis;
 	int status = LW_OK;
@@ -125,15 +113,15 @@ int lw_cmd_report(int argc, char **argv)
 	if (isatty(STDERR_FILENO))
 		analysis_options.progress = show_stage;
 	if (status == LW_OK)
-		status = lw_analysis_open((const char *const *)options.paths, options.n_paths,
-			&analysis_options, &analysis);
+		status = lw_analysis_open(
+			options.runs.paths, options.runs.n_paths, &analysis_options, &analysis);
 	if (analysis_options.progress)
 		fputs("\r\033[K", stderr);
 	if (status < 0)
 		return lw_cli_fail(status);
 	if (options.report.rank != LW_NONE && !has_rank(analysis->run, options.report.rank))
 		status = lw_fail(LW_ERR_USAGE, "--rank %d: not in the run", options.report.rank);
-	else if (options.as_json)
+	else if (options.runs.json.is_wanted)
 		status = lw_report_json(analysis, stdout);
 	else
 		lw_report_text(analysis, &options.report, stdout);
