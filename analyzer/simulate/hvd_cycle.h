@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { LW_HVD_NO_GROUP = -1 };    /* a group: this tensor is sent on its own */
 enum { LW_HVD_NOT_IN_STEP = -1 }; /* a ready time: this step does not send this tensor */
 
 struct lw_hvd_tensor {

@@ -213,6 +213,15 @@ int lw_replay_scale(const struct lw_replay *replay, const struct lw_whatif *what
 	return LW_OK;
 }
 
+/* Asks for more than settings of the loop and of the network. */
+static bool is_job_changed(const struct lw_whatif *whatif)
+{
+	return whatif->n_groups > 0 || whatif->group_of || whatif->is_group_fusion_off ||
+	       whatif->backward_passes > 1 || (whatif->wire_frac > 0 && whatif->wire_frac != 1) ||
+	       whatif->convert_ns_per_byte > 0 || whatif->is_balanced ||
+	       (whatif->layer_bytes_frac > 0 && whatif->layer_bytes_frac != 1);
+}
+
 /* Return: LW_OK; the job is to be freed by job_done() in any case. */
 static int whatif_job(
 	const struct lw_replay *replay, const struct lw_whatif *whatif, struct job *job)
@@ -221,6 +230,9 @@ static int whatif_job(
 	int status;
 
 	recorded_job(replay, job);
+	if (is_job_changed(whatif))
+		return lw_fail(LW_ERR_UNSUPPORTED,
+			"groups, backward passes, compression, balance and layers cannot be changed yet");
 	if (replay->is_ddp && (isfinite(whatif->fusion_bytes) || isfinite(whatif->cycle_ns)))
 		return lw_fail(LW_ERR_UNSUPPORTED,
 			"torch DDP has no fusion threshold and no cycle time: its buckets are made when the job starts");
@@ -246,7 +258,7 @@ static bool is_recorded(const struct lw_replay *replay, const struct lw_whatif *
 		       (int64_t)llround(whatif->cycle_ns) != replay->setting.cycle_ns) &&
 	       (whatif->n_ranks == 0 || whatif->n_ranks == replay->input.n_ranks) &&
 	       whatif->bandwidth_frac == 1 && whatif->latency_frac == 1 &&
-	       whatif->compute_frac == 1;
+	       whatif->compute_frac == 1 && !is_job_changed(whatif);
 }
 
 static double guessed(struct job *job, enum lw_wire_guess guess, double *sorted)
@@ -302,6 +314,7 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 	prediction.fusion_bytes = (double)job.setting.fusion_bytes;
 	prediction.cycle_ns = (double)job.setting.cycle_ns;
 	prediction.n_ranks = job.input.n_ranks;
+	prediction.n_passes = whatif->backward_passes > 1 ? whatif->backward_passes : 1;
 	simulate(&job, raw_ns, sorted, &prediction.totals);
 	lw_stats_interval(raw_ns, n, &median_ns, &low_ns, &high_ns);
 
@@ -352,14 +365,16 @@ struct lw_figure lw_replay_gain(const struct lw_replay *replay, const struct lw_
 		return gain;
 	}
 	for (uint32_t s = 0; s < n; s++)
-		saved_ns[s] = base_ns[s] - other_ns[s];
+		saved_ns[s] = base_ns[s] / base->n_passes - other_ns[s] / other->n_passes;
 	for (int k = 0; k < LW_WIRE_REPLICATES; k++)
-		replicate_ns[k] = base->replicate_ns[k] - other->replicate_ns[k];
+		replicate_ns[k] = base->replicate_ns[k] / base->n_passes -
+				  other->replicate_ns[k] / other->n_passes;
 	wire_ns = half_width(replicate_ns);
 	lw_stats_interval(saved_ns, n, &middle_ns, &low_ns, &high_ns);
 	memcpy(saved_ns + n, base_ns, n * sizeof(*saved_ns));
 	memcpy(saved_ns + 2 * n, other_ns, n * sizeof(*saved_ns));
-	gain.value = lw_stats_median(saved_ns + n, n) - lw_stats_median(saved_ns + 2 * n, n);
+	gain.value = lw_stats_median(saved_ns + n, n) / base->n_passes -
+		     lw_stats_median(saved_ns + 2 * n, n) / other->n_passes;
 	off_ns = pow(hypot(replay->bias_ns, other_setting_ns(replay)), 2) + wire_ns * wire_ns;
 	gain.low = gain.value - sqrt(pow(middle_ns - low_ns, 2) + off_ns);
 	gain.high = gain.value + sqrt(pow(high_ns - middle_ns, 2) + off_ns);

@@ -52,15 +52,39 @@ struct lw_replay {
 	int64_t *step_ns; /* scratch: [input.n_steps][n_ranks] */
 };
 
-/* What is asked. 0 or NAN = as recorded. */
+/*
+ * What is asked. Every field: 0, NAN, NULL or false = as recorded (the fractions of the recorded: 1).
+ * One value may be combined with any other, except what lw_replay_predict() refuses.
+ */
 struct lw_whatif {
 	double fusion_bytes, cycle_ns; /* NAN = as recorded */
 	uint32_t n_ranks;              /* 0 = as recorded */
 	double bandwidth_frac, latency_frac,
 		compute_frac; /* of the recorded; > 0, 1 = as recorded */
+	/*
+	 * Explicit groups, each sent when all its tensors are ready: group_of, else n_groups, else none.
+	 * n_groups: as DistributedOptimizer(groups=n) makes them, chunks of equal count in the order of
+	 * registration, which is taken to be the reverse of the order of becoming ready.
+	 * group_of: [replay->input.n_tensors], any number >= 0; LW_HVD_NO_GROUP = on its own.
+	 */
+	uint32_t n_groups;
+	const int32_t *group_of;
+	bool is_group_fusion_off; /* HOROVOD_DISABLE_GROUP_FUSION=1: groups are not fused with others */
+	/* backward_passes_per_step=k: gradients are sent in the last of k passes. A step, and with it
+	 * every step_ns, is then k passes: one step of the optimizer. 0 or 1 = as recorded */
+	uint32_t backward_passes;
+	/* compression: bytes sent for a byte of a gradient (fp16: 0.5), 0 = as recorded, and what the
+	 * training thread pays per byte of a gradient, half before sending, half after */
+	double wire_frac, convert_ns_per_byte;
+	bool is_balanced; /* no straggler: in each step every rank is as its median rank was */
+	/* one tensor, an index of replay->tensors, replaced by one of this many times the bytes that
+	 * takes as long to compute; 0 = as recorded */
+	uint32_t layer;
+	double layer_bytes_frac;
 };
 
-#define LW_WHATIF_RECORDED ((struct lw_whatif){NAN, NAN, 0, 1, 1, 1})
+#define LW_WHATIF_RECORDED                                                                         \
+	((struct lw_whatif){NAN, NAN, 0, 1, 1, 1, 0, NULL, false, 0, 0, 0, false, 0, 0})
 
 struct lw_prediction {
 	struct lw_figure step_ns; /* median step; how = PREDICTED, or ASSUMED with why set */
@@ -68,6 +92,7 @@ struct lw_prediction {
 	bool is_extrapolated;     /* sends operations unlike any the run holds: why says which */
 	double fusion_bytes, cycle_ns;
 	uint32_t n_ranks;
+	uint32_t n_passes; /* backward passes in this step, of the recorded steps' length; >= 1 */
 	struct lw_hvd_totals totals; /* of all steps, the warm-up included */
 	/* the median step with the costs of resampled steps, less that with the fit itself */
 	double replicate_ns[LW_WIRE_REPLICATES];
@@ -94,15 +119,17 @@ uint32_t lw_replay_n(const struct lw_replay *replay);
 /**
  * lw_replay_predict() - the median step under @whatif.
  * @ret_step_ns: NULL, or lw_replay_n() corrected step times (mean over ranks), in recorded order
- * Return: LW_OK, LW_ERR_UNSUPPORTED (threshold or cycle asked of a DDP run, ranks of a run of one
- * rank), LW_ERR_NOMEM.
+ * Return: LW_OK, LW_ERR_UNSUPPORTED (threshold, cycle or groups asked of a DDP run, ranks of a run of
+ * one rank, groups of a run that has some, compression of one that sends 16 bits, no such layer),
+ * LW_ERR_NOMEM.
  */
 int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 	struct lw_prediction *ret_prediction, double *ret_step_ns);
 
 /**
- * lw_replay_gain() - how much less a step takes in @other than in @base, paired step by step and cost
- * by cost. The interval is that of the paired median (bootstrap), widened by the replay's miss.
+ * lw_replay_gain() - how much less a backward pass takes in @other than in @base (a step, unless
+ * backward_passes was asked: then its n_passes-th part), paired step by step and cost by cost. The
+ * interval is that of the paired median (bootstrap), widened by the replay's miss.
  * @base_ns, @other_ns: their step times
  */
 struct lw_figure lw_replay_gain(const struct lw_replay *replay, const struct lw_prediction *base,
