@@ -19,8 +19,9 @@
 
 enum { KEY_RANKS = 0x100, KEY_BANDWIDTH, KEY_LATENCY, KEY_COMPUTE, KEY_MODEL, KEY_GRID };
 
-static const char *const model_names[] = {"hvd_cycle", "osf_fifo", "osf_paper", "csf"};
-enum model { HVD_CYCLE, OSF_FIFO, OSF_PAPER, CSF, N_MODELS };
+#define MODELS "hvd_cycle, osf_fifo, osf_paper, osf, csf"
+static const char *const model_names[] = {"hvd_cycle", "osf_fifo", "osf_paper", "osf", "csf"};
+enum model { HVD_CYCLE, OSF_FIFO, OSF_PAPER, OSF, CSF, N_MODELS };
 
 struct options {
 	bool is_grid;
@@ -46,6 +47,7 @@ struct predictor {
 
 static const enum lw_scaling_model closed_models[] = {[OSF_FIFO] = LW_SCALING_OSF_F,
 	[OSF_PAPER] = LW_SCALING_OSF_F_PAPER,
+	[OSF] = LW_SCALING_OSF,
 	[CSF] = LW_SCALING_CSF};
 
 /* The fit's own for the recorded setting; for another one a value without an interval. */
@@ -371,7 +373,7 @@ static enum model model_of(const char *argument, struct argp_state *state)
 	for (int i = 0; i < N_MODELS; i++)
 		if (!strcmp(argument, model_names[i]))
 			return (enum model)i;
-	argp_error(state, "no model '%s': hvd_cycle, osf_fifo, osf_paper or csf", argument);
+	argp_error(state, "no model '%s': one of " MODELS, argument);
 	return HVD_CYCLE;
 }
 
@@ -438,8 +440,7 @@ int lw_cmd_predict(int argc, char **argv)
 			0},
 		{"compute-frac", KEY_COMPUTE, "X", 0, "time to compute, of the recorded", 0},
 		{"model", KEY_MODEL, "NAME", 0,
-			"hvd_cycle (default: the twin of Horovod's loop), osf_fifo, osf_paper, csf",
-			0},
+			"one of " MODELS "; default hvd_cycle, the twin of Horovod's loop", 0},
 		{"grid", KEY_GRID, NULL, 0, "a table over thresholds and cycle times", 0}, {0}};
 	static const struct argp_child children[] = {{&lw_cli_runs_argp, 0, NULL, 0}, {0}};
 	static const struct argp argp = {argp_options, parse, NULL,

@@ -89,7 +89,7 @@ def test_predict(path):
     assert faster["step_ns"]["value"] < recorded["step_ns"]["value"]
     grid = validated("predict", "--grid", path)
     assert isinstance(grid, list) and len(grid) >= 9
-    for model in ("hvd_cycle", "osf_fifo", "osf_paper", "csf"):
+    for model in ("hvd_cycle", "osf_fifo", "osf_paper", "osf", "csf"):
         other = validated("predict", "--model", model, "--bandwidth-frac", "2", path)
         nulls_are_explained(other)
         assert (other["step_ns"]["low"] is None) == (model != "hvd_cycle"), other
