@@ -39,6 +39,8 @@ static const struct {
 	[LW_EV_LOSS] = {1, N_LOSS_REASONS},
 	[LW_EV_HOOK] = {LW_HOOK_ACTIVE, LW_HOOK_REFUSED},
 	[LW_EV_THREAD] = {LW_THREAD_OTHER, LW_THREAD_BACKGROUND},
+	[LW_EV_PARAMETER] = {0, ANY},
+	[LW_EV_GRADIENT] = {0, ANY},
 };
 
 /* Amounts are int64 in the store: one with the top bit set would come out negative. */
@@ -78,6 +80,9 @@ static bool amounts_fit(const struct lw_event *event)
 	case LW_EV_GLOO_MESSAGE:
 		bits = event->gloo_message.bytes;
 		break;
+	case LW_EV_PARAMETER:
+		bits = event->parameter.bytes;
+		break;
 	case LW_EV_LOSS: /* these are added up */
 		return !(event->loss.count >> 48);
 	case LW_EV_SETTING:
@@ -92,6 +97,7 @@ static bool amounts_fit(const struct lw_event *event)
 	case LW_EV_MARK:
 	case LW_EV_HOOK:
 	case LW_EV_THREAD:
+	case LW_EV_GRADIENT:
 		break;
 	}
 	return !(bits >> 63);

@@ -135,6 +135,12 @@ static const struct kind_table tables[LW_EV_COUNT] = {
 	[LW_EV_HOOK] = {"hook", {PROCESS, AT, OF("name_id", FIELD_STRING, hook.name), OP("status"),
 					OF("n_slots", FIELD_U32, hook.n_slots),
 					OF("detail_id", FIELD_STRING, hook.detail)}},
+	[LW_EV_PARAMETER] = {"parameter", {PROCESS, AT, OF("reducer", FIELD_U32, parameter.reducer),
+						  OF("position", FIELD_U32, parameter.position),
+						  OF("bytes", FIELD_64, parameter.bytes),
+						  OF("dtype", FIELD_U16, parameter.dtype)}},
+	[LW_EV_GRADIENT] = {"gradient", {THREAD, AT, OF("reducer", FIELD_U32, gradient.reducer),
+						OF("position", FIELD_U32, gradient.position)}},
 };
 
 /* A column's value, before it becomes a result. */

@@ -40,14 +40,16 @@ enum { LW_EVENT_VERSION = 1, LW_EVENT_BYTES = 64, LW_EVENT_ARG_BYTES = 40 };
 	X(MARK, 17, mark, "a mark or range of the user's; op = enum lw_mark_op")                   \
 	X(LOSS, 18, loss, "something was not recorded; op = enum lw_loss_reason")                  \
 	X(HOOK, 19, hook, "a hook is in place, or why it is not; op = enum lw_hook_status")        \
-	X(THREAD, 20, thread, "what this ring's thread is; op = enum lw_thread_role")
+	X(THREAD, 20, thread, "what this ring's thread is; op = enum lw_thread_role")              \
+	X(PARAMETER, 21, parameter, "a parameter whose gradient a DDP reducer exchanges")          \
+	X(GRADIENT, 22, gradient, "t0: a parameter's gradient is complete on this rank")
 
 enum lw_event_kind {
 #define X(name, number, member, text) LW_EV_##name = (number),
 	LW_EVENT_KINDS(X)
 #undef X
 };
-enum { LW_EV_COUNT = 21 }; /* one past the highest number */
+enum { LW_EV_COUNT = 23 }; /* one past the highest number */
 
 /* X(NAME, number, lower-case name in the store and on screens) */
 #define LW_COLLS(X)                                                                                \
@@ -154,7 +156,8 @@ enum lw_dtype {
 	X(BATCH_D2D_MEMCOPIES, 9, "batch_d2d_memcopies")                                           \
 	X(CACHE_ENABLED, 10, "cache_enabled")                                                      \
 	X(TIMELINE, 11, "timeline")                                                                \
-	X(BUCKET_CAP_BYTES, 12, "bucket_cap_bytes")
+	X(BUCKET_CAP_BYTES, 12, "bucket_cap_bytes")                                                \
+	X(FIRST_BUCKET_BYTES, 13, "first_bucket_bytes")
 
 enum lw_setting {
 #define X(name, number, text) LW_SETTING_##name = (number),
@@ -348,6 +351,20 @@ struct lw_ev_hook {
 
 struct lw_ev_thread {
 	uint64_t name; /* string id of the thread's comm name */
+	uint64_t reserved[4];
+};
+
+struct lw_ev_parameter {
+	uint32_t reducer;  /* k-th of the process, from 0: the same on all ranks */
+	uint32_t position; /* among the parameters of its reducer, from 0 */
+	uint64_t bytes;    /* of its gradient */
+	uint16_t dtype;    /* enum lw_dtype */
+	uint16_t reserved16[3];
+	uint64_t reserved[2];
+};
+
+struct lw_ev_gradient {
+	uint32_t reducer, position; /* of its PARAMETER record */
 	uint64_t reserved[4];
 };
 

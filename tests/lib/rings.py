@@ -33,6 +33,8 @@ KINDS = {
     18: ("LOSS", "<QQ24x", "count where"),
     19: ("HOOK", "<QQI20x", "name detail n_slots"),
     20: ("THREAD", "<Q32x", "name"),
+    21: ("PARAMETER", "<IIQH22x", "reducer position bytes dtype"),
+    22: ("GRADIENT", "<II32x", "reducer position"),
 }
 TEXTS = {"command", "where", "detail"}
 COLLS = {1: "allreduce", 2: "allgather", 3: "broadcast", 4: "alltoall", 5: "reducescatter", 6: "reduce", 10: "barrier",

@@ -240,6 +240,29 @@ static void every_kind_that_is_not_a_row_changes_one(void **state)
 	balance_holds();
 }
 
+static void parameters_and_their_gradients_become_rows(void **state)
+{
+	struct lw_event event = {.t0_ns = NOW_NS, .t1_ns = NOW_NS, .kind = LW_EV_PARAMETER};
+
+	(void)state;
+	event.parameter = (struct lw_ev_parameter){
+		.reducer = 1, .position = 7, .bytes = 4096, .dtype = LW_DTYPE_FLOAT32};
+	lw_ring_push(ring, &event);
+	event.parameter.bytes = UINT64_MAX; /* would be negative: not used */
+	lw_ring_push(ring, &event);
+	event.kind = LW_EV_GRADIENT;
+	event.gradient = (struct lw_ev_gradient){.reducer = 1, .position = 7};
+	lw_ring_push(ring, &event);
+	discover();
+	take();
+	assert_int_equal(
+		number("SELECT count(*) FROM parameter JOIN gradient USING(reducer, position)"
+		       " WHERE bytes = 4096 AND dtype = 8 AND position = 7"),
+		1);
+	assert_int_equal(lost(LW_LOSS_TORN), 1);
+	balance_holds();
+}
+
 static void a_text_id_that_never_arrived_is_null_and_counted(void **state)
 {
 	struct lw_event event = {.t0_ns = NOW_NS, .t1_ns = NOW_NS, .kind = LW_EV_READY};
@@ -549,6 +572,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(records_become_rows_of_their_tables),
 		T(every_kind_that_is_not_a_row_changes_one),
+		T(parameters_and_their_gradients_become_rows),
 		T(a_text_id_that_never_arrived_is_null_and_counted),
 		T(a_text_is_never_split_over_two_takes),
 		T(bad_records_are_counted_and_the_good_ones_kept),
