@@ -6,10 +6,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analyzer/run.h"
+
 int lw_cli_fail(int status)
 {
 	lw_cli_say("%s", lw_error_text());
 	return status == LW_ERR_USAGE ? LW_EXIT_USAGE : LW_EXIT_FAILED;
+}
+
+int lw_cli_run_exit(const struct lw_run *run)
+{
+	bool is_incomplete =
+		run->n_lost || run->n_missing_ranks || run->n_duplicate_ranks || !run->is_closed;
+
+	for (size_t r = 0; r < run->ranks.n; r++)
+		is_incomplete |= run->ranks.at[r].died;
+	return is_incomplete ? LW_EXIT_INCOMPLETE : LW_EXIT_OK;
 }
 
 void lw_cli_say(const char *format, ...)

@@ -23,6 +23,10 @@ struct lw_command {
 /** lw_cli_fail() - print "lapwing: <lw_error_text()>" on stderr. Return: the exit code of @status. */
 int lw_cli_fail(int status);
 
+/** lw_cli_run_exit() - LW_EXIT_OK, or LW_EXIT_INCOMPLETE when the run lost or misses something. */
+struct lw_run;
+int lw_cli_run_exit(const struct lw_run *run);
+
 /** lw_cli_say() - print "lapwing: <text>" and a newline on stderr. */
 void lw_cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -7,10 +7,10 @@
 
 #include "analyzer/advise/advise.h"
 #include "analyzer/analyzer.h"
+#include "analyzer/emit/json.h"
 #include "analyzer/emit/report.h"
 #include "base/units.h"
 #include "cli/cmd.h"
-#include "cli/figure.h"
 #include "generated/schema_advise.h"
 
 enum { KEY_EXPLAIN = 0x100 };
@@ -139,7 +139,7 @@ static int print_json(struct lw_run *run, const struct lw_advice_list *list)
 		lw_json_null(json, "replay");
 	}
 	lw_json_array(json, "diag");
-	lw_cli_put_diags(json, run);
+	lw_json_diags(json, run);
 	lw_json_array_end(json);
 	lw_json_object_end(json);
 	status = lw_json_close(json, stdout);

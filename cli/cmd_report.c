@@ -7,7 +7,6 @@
 #include "analyzer/emit/report.h"
 #include "base/units.h"
 #include "cli/cmd.h"
-#include "cli/figure.h"
 #include "generated/schema_report.h"
 
 enum { KEY_BASELINE = 0x100 };

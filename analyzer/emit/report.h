@@ -27,6 +27,9 @@ void lw_json_figure(struct lw_json *json, const char *key, struct lw_figure figu
 /** lw_json_why() - for an array "diag": a row that says why @figure, or its interval, is null; or none. */
 void lw_json_why(struct lw_json *json, const char *name, struct lw_figure figure);
 
+/** lw_json_diags() - all findings about the data of @run, into an open array "diag". */
+void lw_json_diags(struct lw_json *json, const struct lw_run *run);
+
 /** lw_how_name() - "measured", "fitted", "predicted", "assumed". */
 const char *lw_how_name(enum lw_how how);
 

@@ -156,19 +156,25 @@ void lw_json_why(struct lw_json *json, const char *name, struct lw_figure figure
 	lw_json_object_end(json);
 }
 
-static void put_diags(struct lw_json *json, const struct lw_analysis *analysis)
+void lw_json_diags(struct lw_json *json, const struct lw_run *run)
 {
-	const struct lw_summary *summary = &analysis->summary;
 	const struct lw_diag *diag;
 
-	lw_json_array(json, "diag");
-	lw_vec_foreach (diag, &analysis->run->diags) {
+	lw_vec_foreach (diag, &run->diags) {
 		lw_json_object(json, NULL);
 		lw_json_string(json, "kind", diag->kind);
 		lw_json_int(json, "count", (int64_t)diag->n);
 		lw_json_string(json, "text", diag->text);
 		lw_json_object_end(json);
 	}
+}
+
+static void put_diags(struct lw_json *json, const struct lw_analysis *analysis)
+{
+	const struct lw_summary *summary = &analysis->summary;
+
+	lw_json_array(json, "diag");
+	lw_json_diags(json, analysis->run);
 	lw_json_why(json, "settings.fusion_bytes", summary->fusion_bytes);
 	lw_json_why(json, "settings.cycle_ns", summary->cycle_ns);
 	lw_json_why(json, "steps.step_ns", summary->step_ns);

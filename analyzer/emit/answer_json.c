@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer_json.c - what predict answers, as docs/schema/predict.json says. */
+#include <math.h>
+
+#include "analyzer/emit/answer.h"
+#include "analyzer/emit/json.h"
+#include "analyzer/emit/report.h"
+
+static void put_result(
+	struct lw_json *json, const struct lw_answer *answer, const struct lw_forecast *forecast)
+{
+	const struct lw_prediction *prediction = &forecast->prediction;
+	const struct lw_whatif *whatif = &answer->whatif;
+	const struct {
+		const char *name, *path;
+		struct lw_figure figure;
+	} factors[] = {
+		{"sf", "scaling.sf",
+			{NAN, NAN, NAN, LW_PREDICTED,
+				"needs the step time of one rank: see report --baseline"}},
+		{"csf", "scaling.csf", forecast->scaling[LW_SCALING_CSF]},
+		{"osf", "scaling.osf", forecast->scaling[LW_SCALING_OSF]},
+		{"osf_f", "scaling.osf_f", forecast->scaling[LW_SCALING_OSF_F]},
+	};
+	const size_t n_factors = sizeof(factors) / sizeof(factors[0]);
+
+	lw_json_object(json, NULL);
+	lw_json_string(json, "lapwing", "predict");
+	lw_json_int(json, "schema_version", 1);
+	lw_json_string(json, "model", lw_model_name(answer->model, answer->predictor));
+	lw_json_object(json, "setting");
+	lw_json_double(json, "fusion_bytes", prediction->fusion_bytes);
+	lw_json_double(json, "cycle_ns", prediction->cycle_ns);
+	lw_json_int(json, "n_ranks", prediction->n_ranks);
+	lw_json_double(json, "bandwidth_frac", whatif->bandwidth_frac);
+	lw_json_double(json, "latency_frac", whatif->latency_frac);
+	lw_json_double(json, "compute_frac", whatif->compute_frac);
+	lw_json_object_end(json);
+	lw_json_figure(json, "recorded_step_ns", answer->predictor->recorded_ns);
+	lw_json_figure(json, "step_ns", prediction->step_ns);
+	lw_json_double(json, "gain_frac", forecast->gain_frac);
+	lw_json_bool(json, "is_recorded", prediction->is_recorded);
+	lw_json_bool(json, "is_extrapolated", prediction->is_extrapolated);
+	lw_json_string(json, "note", prediction->step_ns.why ? prediction->step_ns.why : "");
+	lw_json_object(json, "scaling");
+	for (size_t i = 0; i < n_factors; i++)
+		lw_json_figure(json, factors[i].name, factors[i].figure);
+	lw_json_object_end(json);
+	lw_json_object(json, "replay");
+	lw_json_int(json, "n_steps", answer->predictor->replay->n_steps);
+	lw_json_double(json, "error_frac", answer->predictor->replay->error_frac);
+	lw_json_double(json, "bias_ns", answer->predictor->replay->bias_ns);
+	lw_json_object_end(json);
+	lw_json_array(json, "diag");
+	lw_json_diags(json, answer->predictor->run);
+	lw_json_why(json, "step_ns", prediction->step_ns);
+	for (size_t i = 0; i < n_factors; i++)
+		lw_json_why(json, factors[i].path, factors[i].figure);
+	lw_json_array_end(json);
+	lw_json_object_end(json);
+}
+
+int lw_answer_json(const struct lw_answer *answer, FILE *out)
+{
+	struct lw_json *json = lw_json_open();
+
+	if (!json)
+		return LW_ERR_NOMEM;
+	if (answer->question == LW_ASK_GRID)
+		lw_json_array(json, NULL);
+	for (size_t i = 0; i < answer->n_forecasts; i++)
+		put_result(json, answer, &answer->forecasts[i]);
+	if (answer->question == LW_ASK_GRID)
+		lw_json_array_end(json);
+	return lw_json_close(json, out);
+}
