@@ -283,6 +283,24 @@ static int create(struct lw_store *store, const char *path)
 	return status;
 }
 
+/* An older run that may not be written: its copy in memory is migrated instead. */
+static int migrate_copy(struct lw_store *store, int64_t version)
+{
+	sqlite3 *file = store->db;
+	sqlite3_backup *backup;
+	int status = open_db(store, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+
+	if (status == LW_OK) {
+		backup = sqlite3_backup_init(store->db, "main", file, "main");
+		if (backup)
+			sqlite3_backup_step(backup, -1);
+		if (!backup || sqlite3_backup_finish(backup) != SQLITE_OK)
+			status = lw_store_fail(store, store->path);
+	}
+	sqlite3_close(file);
+	return status == LW_OK ? migrate(store, version) : status;
+}
+
 static int open_existing(struct lw_store *store, const char *path, enum lw_store_mode mode)
 {
 	int64_t version = 0;
@@ -313,14 +331,9 @@ static int open_existing(struct lw_store *store, const char *path, enum lw_store
 		if (status < 0)
 			return status;
 	}
-	if (version < N_MIGRATIONS) {
-		if (store->is_read_only)
-			return lw_fail(LW_ERR_UNSUPPORTED,
-				"%s: schema %d is older than %d and the file cannot be written to migrate it",
-				path, (int)version, N_MIGRATIONS);
-		return migrate(store, version);
-	}
-	return LW_OK;
+	if (version == N_MIGRATIONS)
+		return LW_OK;
+	return store->is_read_only ? migrate_copy(store, version) : migrate(store, version);
 }
 
 int lw_store_open(const char *path, enum lw_store_mode mode, struct lw_store **ret_store)

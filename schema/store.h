@@ -18,7 +18,8 @@ enum { LW_STORE_APPLICATION_ID = 0x4c505747 }; /* "LPWG" */
 enum lw_store_mode {
 	LW_STORE_CREATE, /* make a new file; an existing lapwing run is replaced, anything else refused */
 	LW_STORE_WRITE, /* an existing run, to add results; older schemas are migrated */
-	LW_STORE_READ, /* an existing run, read only; works on read-only media and while it is written */
+	LW_STORE_READ, /* an existing run, read only; works on read-only media and while it is written.
+			* Of one with an older schema a migrated copy in memory is read. */
 };
 
 struct lw_store {
