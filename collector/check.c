@@ -41,6 +41,7 @@ static const struct {
 	[LW_EV_THREAD] = {LW_THREAD_OTHER, LW_THREAD_BACKGROUND},
 	[LW_EV_PARAMETER] = {0, ANY},
 	[LW_EV_GRADIENT] = {0, ANY},
+	[LW_EV_PROBE] = {1, N_COLLS},
 };
 
 /* Amounts are int64 in the store: one with the top bit set would come out negative. */
@@ -82,6 +83,9 @@ static bool amounts_fit(const struct lw_event *event)
 		break;
 	case LW_EV_PARAMETER:
 		bits = event->parameter.bytes;
+		break;
+	case LW_EV_PROBE:
+		bits = event->probe.bytes;
 		break;
 	case LW_EV_LOSS: /* these are added up */
 		return !(event->loss.count >> 48);

@@ -42,14 +42,15 @@ enum { LW_EVENT_VERSION = 1, LW_EVENT_BYTES = 64, LW_EVENT_ARG_BYTES = 40 };
 	X(HOOK, 19, hook, "a hook is in place, or why it is not; op = enum lw_hook_status")        \
 	X(THREAD, 20, thread, "what this ring's thread is; op = enum lw_thread_role")              \
 	X(PARAMETER, 21, parameter, "a parameter whose gradient a DDP reducer exchanges")          \
-	X(GRADIENT, 22, gradient, "t0: a parameter's gradient is complete on this rank")
+	X(GRADIENT, 22, gradient, "t0: a parameter's gradient is complete on this rank")           \
+	X(PROBE, 23, probe, "one collective of `record --probe`, not the job's; op = enum lw_coll")
 
 enum lw_event_kind {
 #define X(name, number, member, text) LW_EV_##name = (number),
 	LW_EVENT_KINDS(X)
 #undef X
 };
-enum { LW_EV_COUNT = 23 }; /* one past the highest number */
+enum { LW_EV_COUNT = 24 }; /* one past the highest number */
 
 /* X(NAME, number, lower-case name in the store and on screens) */
 #define LW_COLLS(X)                                                                                \
@@ -366,6 +367,18 @@ struct lw_ev_parameter {
 struct lw_ev_gradient {
 	uint32_t reducer, position; /* of its PARAMETER record */
 	uint64_t reserved[4];
+};
+
+/* All ranks make the same probe operations in the same order. */
+struct lw_ev_probe {
+	uint64_t comm;      /* key of struct lw_ev_comm, 0 = not known */
+	uint64_t bytes;     /* payload of every rank */
+	uint32_t number;    /* k-th of the probe, from 0, the same on all ranks */
+	uint32_t burst;     /* operations of one burst follow each other at once, from 0 */
+	uint32_t position;  /* in its burst, from 0 */
+	uint16_t transport; /* enum lw_transport */
+	uint16_t reserved16;
+	uint64_t reserved;
 };
 
 struct lw_event {

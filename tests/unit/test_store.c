@@ -102,6 +102,68 @@ static void a_newer_run_is_refused_in_words(void **state)
 	unlink(path);
 }
 
+/* As the first release wrote it: only its migration, with one text. */
+static void make_older(void)
+{
+	FILE *file = fopen(LAPWING_SOURCE_DIR "/schema/sql/0001_init.sql", "r");
+	char sql[32768], rest[120];
+	sqlite3 *db;
+
+	assert_non_null(file);
+	sql[fread(sql, 1, sizeof(sql) - 1, file)] = '\0';
+	fclose(file);
+	unlink(path);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	snprintf(rest, sizeof(rest),
+		"PRAGMA application_id = %d; PRAGMA user_version = 1;"
+		"INSERT INTO string VALUES(1, 'layer1.weight')",
+		LW_STORE_APPLICATION_ID);
+	assert_int_equal(sqlite3_exec(db, rest, NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static int64_t value_of(struct lw_store *store, const char *sql)
+{
+	int64_t value = -1;
+
+	assert_int_equal(lw_store_int(store, sql, &value), LW_OK);
+	return value;
+}
+
+static void an_older_run_is_read_without_being_changed(void **state)
+{
+	struct stat before, after;
+	struct lw_store *store;
+
+	(void)state;
+	make_older();
+	assert_int_equal(stat(path, &before), 0);
+	assert_int_equal(lw_store_open(path, LW_STORE_READ, &store), LW_OK);
+	assert_true(store->is_read_only);
+	assert_int_equal(value_of(store, "SELECT count(*) FROM string"), 1);
+	assert_int_equal(value_of(store, "SELECT count(*) FROM probe"), 0);
+	lw_store_close(store);
+	assert_int_equal(stat(path, &after), 0);
+	assert_int_equal(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
+	assert_int_equal(before.st_size, after.st_size);
+}
+
+static void an_older_run_is_migrated_when_results_are_added(void **state)
+{
+	struct lw_store *store;
+
+	(void)state;
+	make_older();
+	assert_int_equal(lw_store_open(path, LW_STORE_WRITE, &store), LW_OK);
+	lw_store_close(store);
+	assert_int_equal(lw_store_open(path, LW_STORE_READ, &store), LW_OK);
+	assert_int_equal(value_of(store, "PRAGMA user_version"), lw_store_schema_version());
+	assert_int_equal(value_of(store, "SELECT count(*) FROM probe"), 0);
+	assert_int_equal(value_of(store, "SELECT count(*) FROM string"), 1);
+	lw_store_close(store);
+}
+
 static void a_truncated_run_is_an_error(void **state)
 {
 	struct lw_store *store;
@@ -124,6 +186,8 @@ int main(void)
 		cmocka_unit_test(a_missing_run_is_an_error),
 		cmocka_unit_test(a_foreign_file_is_refused_and_never_replaced),
 		cmocka_unit_test(a_newer_run_is_refused_in_words),
+		cmocka_unit_test(an_older_run_is_read_without_being_changed),
+		cmocka_unit_test(an_older_run_is_migrated_when_results_are_added),
 		cmocka_unit_test(a_truncated_run_is_an_error),
 	};
 
