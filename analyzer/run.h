@@ -104,6 +104,18 @@ struct lw_cycle { /* load: one recorded coordination round */
 	int64_t thread_id;
 };
 
+/* load: one operation of `record --probe`, found on all ranks of the job. Not part of any step. */
+struct lw_probe_op {
+	int op, transport; /* enum lw_coll, enum lw_transport */
+	uint64_t bytes;    /* payload of every rank, > 0 */
+	/* From the last rank's start to the last rank's end: their difference is the time of service. Across
+	 * clocks both are of the rank that took the shortest: it came last and waited for nobody. */
+	int64_t last_start_ns, last_end_ns;
+	int64_t idle_ns; /* nothing was sent for this long before; INT64_MAX = not known */
+	uint32_t burst,
+		nth_in_burst; /* of a burst: from the second on they are queued back to back */
+};
+
 struct lw_collective { /* load: transport level */
 	int64_t start_ns, end_ns;
 	int op, transport;
@@ -177,7 +189,8 @@ struct lw_run {
 	lw_vec(struct lw_store *) stores; /* as given on the command line */
 	lw_vec(struct lw_rank) ranks;     /* by rank */
 	lw_vec(struct lw_tensor) tensors;
-	lw_vec(struct lw_group) groups; /* by last_start_ns */
+	lw_vec(struct lw_group) groups;    /* by last_start_ns */
+	lw_vec(struct lw_probe_op) probes; /* in the order in which they ran; empty: no probe */
 	lw_vec(struct lw_diag) diags;
 	int32_t size;    /* ranks of the job; >= ranks.n */
 	uint64_t n_lost; /* records that were dropped */

@@ -240,13 +240,14 @@ static int open_stores(
 	return LW_OK;
 }
 
-static int read_stores(struct lw_run *run, lw_load_members *members)
+static int read_stores(struct lw_run *run, lw_load_members *members, lw_load_probes *probes)
 {
 	for (size_t i = 0; i < run->stores.n; i++) {
 		struct lw_loader loader = {.run = run,
 			.store = run->stores.at[i],
 			.store_index = i,
-			.members = members};
+			.members = members,
+			.probes = probes};
 		/* One snapshot for all tables: the file may be growing. */
 		int status = lw_store_exec(loader.store, "BEGIN");
 
@@ -322,6 +323,7 @@ static int load(
 	candidates all = {0};
 	struct candidate *one;
 	lw_load_members *members = NULL;
+	lw_load_probes *probes = NULL;
 	int status = open_stores(run, paths, n_paths, mode);
 
 	for (size_t i = 0; i < run->stores.n && status == LW_OK; i++)
@@ -336,14 +338,21 @@ static int load(
 	if (status < 0)
 		return status;
 	members = calloc(run->ranks.n + 1, sizeof(*members));
-	if (!members)
-		return lw_fail(LW_ERR_NOMEM, "no memory");
-	status = read_stores(run, members);
+	probes = calloc(run->ranks.n + 1, sizeof(*probes));
+	if (!members || !probes)
+		status = lw_fail(LW_ERR_NOMEM, "no memory");
+	if (status == LW_OK)
+		status = read_stores(run, members, probes);
 	if (status == LW_OK)
 		status = join_ranks(run, members);
-	for (size_t i = 0; i < run->ranks.n; i++)
+	if (status == LW_OK)
+		status = lw_load_match_probes(run, probes);
+	for (size_t i = 0; i < run->ranks.n && members && probes; i++) {
 		lw_vec_free(&members[i]);
+		lw_vec_free(&probes[i]);
+	}
 	free(members);
+	free(probes);
 	return status;
 }
 

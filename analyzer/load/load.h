@@ -24,6 +24,14 @@ struct lw_load_member { /* table batch_tensor, before its batch is known */
 };
 typedef lw_vec(struct lw_load_member) lw_load_members;
 
+struct lw_load_probe { /* table probe, of one rank */
+	int64_t start_ns, end_ns;
+	uint64_t bytes;
+	uint32_t number, burst, position;
+	int op, transport;
+};
+typedef lw_vec(struct lw_load_probe) lw_load_probes;
+
 struct lw_load_text;       /* string id -> tensor, of one store */
 struct lw_load_connection; /* one TCP connection's totals, of one store */
 
@@ -35,6 +43,7 @@ struct lw_loader { /* one store being read */
 	struct lw_load_text *texts;
 	struct lw_load_connection *connections;
 	lw_load_members *members; /* by index of rank */
+	lw_load_probes *probes;   /* by index of rank */
 	uint64_t n_bad_rows;      /* impossible times, unknown threads: not used */
 };
 
@@ -63,6 +72,12 @@ int32_t lw_load_tensor(struct lw_run *run, const char *name);
  * @members: rows of batch_tensor of this rank, reordered
  */
 int lw_load_join(struct lw_run *run, struct lw_rank *rank, lw_load_members *members);
+
+/**
+ * lw_load_match_probes() - the k-th probe operation of every rank becomes one of run->probes.
+ * @probes: by index of rank, reordered
+ */
+int lw_load_match_probes(struct lw_run *run, lw_load_probes *probes);
 
 /** lw_load_plain() - a run without a framework: every payload collective becomes a batch. */
 int lw_load_plain(struct lw_run *run, struct lw_rank *rank);

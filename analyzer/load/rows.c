@@ -190,6 +190,21 @@ static int add_collective(struct lw_loader *loader, sqlite3_stmt *row)
 	return lw_vec_push(&rank->collectives, collective);
 }
 
+static int add_probe(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	struct lw_rank *rank = rank_of(loader, row);
+	struct lw_load_probe probe = {.op = sqlite3_column_int(row, 3),
+		.bytes = bytes_of(loader, row, 4),
+		.number = (uint32_t)sqlite3_column_int64(row, 5),
+		.burst = (uint32_t)sqlite3_column_int64(row, 6),
+		.position = (uint32_t)sqlite3_column_int64(row, 7),
+		.transport = sqlite3_column_int(row, 8)};
+
+	if (!rank || !interval_of(loader, row, 1, &probe.start_ns, &probe.end_ns))
+		return LW_OK;
+	return lw_vec_push(&loader->probes[rank - loader->run->ranks.at], probe);
+}
+
 static int add_batch(struct lw_loader *loader, sqlite3_stmt *row)
 {
 	struct lw_rank *rank = rank_of(loader, row);
@@ -293,6 +308,8 @@ static const struct {
 		add_batch},
 	{"SELECT thread_id, batch, position, name_id, object, bytes, dtype FROM batch_tensor",
 		add_member},
+	{"SELECT thread_id, start_ns, end_ns, op, bytes, number, burst, position, transport FROM probe",
+		add_probe},
 	{"SELECT thread_id, start_ns FROM range WHERE op = 1 ORDER BY start_ns", add_step_mark},
 	{"SELECT process_id, setting, value, source FROM setting ORDER BY at_ns, rowid",
 		add_setting},

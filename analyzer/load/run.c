@@ -145,6 +145,7 @@ void lw_run_free(struct lw_run *run)
 	lw_vec_free(&run->ranks);
 	lw_vec_free(&run->tensors);
 	lw_vec_free(&run->groups);
+	lw_vec_free(&run->probes);
 	lw_vec_free(&run->diags);
 	free(run->batch_slots);
 	free(run);

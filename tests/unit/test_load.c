@@ -318,6 +318,77 @@ static void socket_totals_never_shrink_and_add_up(void **state)
 	lw_run_free(run);
 }
 
+static void probe_operations_join_over_all_ranks(void **state)
+{
+	struct make_run spec = make_run_job(2, 3);
+	struct lw_run *run, *plain = run_fixture_analyze(&spec);
+
+	(void)state;
+	/* thread, seq, start, end, op, comm, bytes, number, burst, position, transport; rank 1 comes later */
+	spec.extra_sql =
+		"INSERT INTO probe VALUES(2, 0, 1000, 5000, 1, 7, 8, 0, 0, 0, 2), (4, 0, 3000, 5500, 1, 7, 8, 0, 0, 0, 2),"
+		" (4, 1, 5600, 7000, 1, 7, 64, 1, 0, 1, 2), (2, 1, 5100, 6900, 1, 7, 64, 1, 0, 1, 2),"
+		" (2, 2, 9000, 9900, 1, 7, 64, 2, 1, 0, 2), (4, 2, 9100, 9950, 1, 7, 64, 3, 1, 0, 2),"
+		" (2, 3, 9900, 9990, 1, 7, 512, 4, 2, 0, 2), (4, 3, 9910, 9980, 1, 7, 512, 4, 2, 0, 2),"
+		" (2, 4, 9995, 9999, 1, 7, 512, 5, 2, 1, 2), (4, 4, 9996, 9998, 1, 7, 64, 5, 2, 1, 2)";
+	run = run_fixture_analyze(&spec);
+	assert_int_equal(run->probes.n, 3);
+	assert_int_equal(run->probes.at[0].bytes, 8);
+	assert_int_equal(run->probes.at[0].last_start_ns, 3000);
+	assert_int_equal(run->probes.at[0].last_end_ns, 5500);
+	assert_true(run->probes.at[0].idle_ns == INT64_MAX);
+	assert_int_equal(run->probes.at[1].last_start_ns, 5600);
+	assert_int_equal(run->probes.at[1].last_end_ns, 7000);
+	assert_int_equal(run->probes.at[1].idle_ns, 100);
+	assert_int_equal(run->probes.at[1].nth_in_burst, 1);
+	assert_int_equal(run->probes.at[2].bytes, 512);
+	assert_int_equal(run->probes.at[2].burst, 2);
+	assert_true(run->probes.at[2].idle_ns == INT64_MAX); /* what was before it is not known */
+	assert_int_equal(run_fixture_diag(run, "probe not whole"), 3); /* 2 and 3; 5: other sizes */
+	/* and nothing else changed */
+	assert_int_equal(run->groups.n, plain->groups.n);
+	for (size_t r = 0; r < 2; r++) {
+		assert_int_equal(run->ranks.at[r].steps.n, plain->ranks.at[r].steps.n);
+		assert_int_equal(run->ranks.at[r].batches.n, plain->ranks.at[r].batches.n);
+		assert_int_equal(run->ranks.at[r].collectives.n, plain->ranks.at[r].collectives.n);
+	}
+	lw_run_free(run);
+	lw_run_free(plain);
+}
+
+static void probes_across_clocks_take_the_rank_that_came_last(void **state)
+{
+	struct make_run spec = make_run_job(2, 3);
+	struct lw_run *run;
+
+	(void)state;
+	spec.extra_sql =
+		"INSERT INTO host VALUES(2, 'node2', 'boot-2', 'monotonic'); UPDATE process SET host_id = 2 WHERE id = 2;"
+		"INSERT INTO probe VALUES(2, 0, 1000, 5000, 1, 7, 8, 0, 0, 0, 1), (4, 0, 900300, 900550, 1, 7, 8, 0, 0, 0, 1),"
+		" (2, 1, 5500, 5600, 1, 7, 8, 1, 0, 1, 1), (4, 1, 900560, 901000, 1, 7, 8, 1, 0, 1, 1)";
+	run = run_fixture_load(&spec);
+	assert_int_equal(run->probes.n, 2);
+	assert_int_equal(run->probes.at[0].last_end_ns - run->probes.at[0].last_start_ns, 250);
+	assert_int_equal(run->probes.at[1].last_end_ns - run->probes.at[1].last_start_ns, 100);
+	assert_int_equal(run->probes.at[1].idle_ns, 500);
+	lw_run_free(run);
+}
+
+static void a_probe_without_a_rank_says_nothing(void **state)
+{
+	struct make_run spec = make_run_job(2, 3);
+	struct lw_run *run;
+
+	(void)state;
+	spec.size = 3;
+	spec.extra_sql =
+		"INSERT INTO probe VALUES(2, 0, 10, 50, 1, 7, 8, 0, 0, 0, 1), (4, 0, 30, 55, 1, 7, 8, 0, 0, 0, 1)";
+	run = run_fixture_load(&spec);
+	assert_int_equal(run->probes.n, 0);
+	assert_int_equal(run_fixture_diag(run, "probe not whole"), 1);
+	lw_run_free(run);
+}
+
 static void an_empty_run_loads(void **state)
 {
 	struct make_run spec = make_run_job(1, 1);
@@ -353,6 +424,9 @@ int main(void)
 		cmocka_unit_test(numbers_from_a_stranger_are_not_trusted),
 		cmocka_unit_test(collectives_stand_for_batches_where_there_is_no_framework),
 		cmocka_unit_test(socket_totals_never_shrink_and_add_up),
+		cmocka_unit_test(probe_operations_join_over_all_ranks),
+		cmocka_unit_test(probes_across_clocks_take_the_rank_that_came_last),
+		cmocka_unit_test(a_probe_without_a_rank_says_nothing),
 		cmocka_unit_test(an_empty_run_loads),
 	};
 
