@@ -4,19 +4,21 @@
  *
  * Writes: READY at the moment a bucket's work object is queued on the training thread; BATCH and
  * BATCH_TENSOR around its execution on a worker thread; WAIT while the training thread waits for
- * futures; SETTING bucket_cap_bytes. A bucket is a tensor called "bucket.K", K its place in the backward
- * pass: the reducer starts buckets in the order of their index, on all ranks, in every step.
+ * futures; SETTING bucket_cap_bytes and first_bucket_bytes; GRADIENT when a parameter's is complete. A
+ * bucket is a tensor called "bucket.K", K its place in the backward pass: the reducer starts buckets in
+ * the order of their index, on all ranks, in every step.
  * A second reducer of the process has "ddp1.bucket.K", and so on.
  *
  * The functions are exported by libtorch_cpu and called through dynamic symbols (seen in 1.13 and
  * 2.5). A work object's address joins READY and BATCH_TENSOR, whichever thread executes it. Other work
  * of the process group (broadcasts, the user's own all_reduce) has COLLECTIVE records only.
  *
- * Not for: NCCL process groups, whose work is not queued here; and single gradients in a bucket.
+ * Not for: NCCL process groups, whose work is not queued here; sizes of parameters: ddp_parameters.c.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "tracer/hook_ddp.h"
 #include "tracer/hook_gloo.h"
 
 enum { REDUCERS_MAX = 64, QUEUED_MAX = 256 };
@@ -146,24 +148,33 @@ static void record_wait(int64_t t0_ns, int64_t t1_ns)
 	{                                                                                          \
 		void *real = REAL_FOR(symbol);                                                     \
                                                                                                    \
+		reducer_is_made(                                                                   \
+			self, params, cap_bytes, first_cap_bytes, __builtin_return_address(0));    \
 		((void (*)(void *, void *, void *, void *, void *, void *, int64_t, bool, bool,    \
 			void *, int64_t))real)(self, params, indices, limits, group, sparse,       \
 			cap_bytes, find_unused, as_view, names, first_cap_bytes);                  \
-		reducer_made(self, cap_bytes);                                                     \
 	}
 
-static void reducer_made(const void *self, int64_t cap_bytes)
+/* Before its constructor runs: that moves the parameters away. */
+static void reducer_is_made(const void *self, const void *params, int64_t cap_bytes,
+	int64_t first_cap_bytes, void *caller)
 {
+	const struct reducer *reducer;
+
 	if (!is_wanted() || !lw_activate(LW_FRAMEWORK_TORCH_DDP, LW_TRANSPORT_NONE))
 		return;
 	lw_hook_report(
-		"torch.ddp", LW_HOOK_ACTIVE, 8, "c10d::Reducer and ProcessGroupGloo by name");
+		"torch.ddp", LW_HOOK_ACTIVE, 9, "c10d::Reducer and ProcessGroupGloo by name");
 	say_role(LW_THREAD_TRAINING);
-	reducer_of(self, true);
+	reducer = reducer_of(self, true);
 	if (cap_bytes > 0) {
 		atomic_store(&bucket_cap_bytes, (uint64_t)cap_bytes);
 		lw_setting(LW_SETTING_BUCKET_CAP_BYTES, (double)cap_bytes, LW_SOURCE_LIVE);
 	}
+	if (first_cap_bytes > 0)
+		lw_setting(LW_SETTING_FIRST_BUCKET_BYTES, (double)first_cap_bytes, LW_SOURCE_LIVE);
+	if (reducer)
+		lw_ddp_record_parameters(params, reducer->serial, caller);
 }
 
 /* clang-format off */
@@ -183,6 +194,26 @@ LW_EXPORT void _ZN4c10d7Reducer21reset_bucket_countingEv(void *self)
 	if (reducer)
 		reducer->n_started = 0;
 	((void (*)(void *))real)(self);
+}
+
+/* void Reducer::mark_variable_ready(size_t): a parameter's gradient is complete, or known to be unused. */
+void _ZN4c10d7Reducer19mark_variable_readyEm(void *self, size_t position);
+
+LW_EXPORT void _ZN4c10d7Reducer19mark_variable_readyEm(void *self, size_t position)
+{
+	void *real = REAL_FOR(_ZN4c10d7Reducer19mark_variable_readyEm);
+	struct reducer *reducer = is_wanted() && lw_is_live() ? reducer_of(self, false) : NULL;
+
+	if (reducer) {
+		struct lw_event event = {.kind = LW_EV_GRADIENT};
+
+		say_role(LW_THREAD_TRAINING);
+		event.t0_ns = event.t1_ns = lw_now_ns();
+		event.gradient.reducer = reducer->serial;
+		event.gradient.position = (uint32_t)position;
+		lw_record(&event);
+	}
+	((void (*)(void *, size_t))real)(self, position);
 }
 
 /* void Reducer::all_reduce_bucket(Bucket &): all gradients of the bucket are in it. */

@@ -15,7 +15,7 @@ JOB = str(pathlib.Path(__file__).resolve().parent / "programs" / "ddp_buckets.py
 PYTHON = "/usr/bin/python3"  # Debian's torch
 COLL = {"allreduce": 1, "allgather": 2, "broadcast": 3, "alltoall": 4, "reduce": 6, "gather": 7, "scatter": 8,
         "barrier": 10}
-FAILED, TORCH_DDP, GLOO, WAIT_WORK, LIVE, TRAINING, BACKGROUND = 32, 2, 2, 3, 3, 1, 2
+FAILED, TORCH_DDP, GLOO, WAIT_WORK, LIVE, TRAINING, BACKGROUND, FLOAT32 = 32, 2, 2, 3, 3, 1, 2, 8
 
 
 def free_port():
@@ -86,15 +86,46 @@ def buckets_are_what_ddp_says(steps=8):
         assert found == expected, (found, expected)
         assert sum(rebuilt) == said["model_bytes"]
         orders.append(found)
-        (setting,) = rings.of_kind(process, "SETTING")
-        assert (setting["op"], setting["value"], setting["source"]) == (12, said["cap_bytes"], LIVE)
+        settings = [(one["op"], one["value"], one["source"]) for one in rings.of_kind(process, "SETTING")]
+        assert settings == [(12, said["cap_bytes"], LIVE), (13, said["first_cap_bytes"], LIVE)], settings
         assert {batch["fusion_bytes"] for batch in batches} == {said["cap_bytes"]}
+        check_gradients(process, said, by_ready, steps)
         check_threads_and_waits(process, batches, steps)
         check_wire(process, batches)
     assert orders[0] == orders[1]
     print(f"{len(orders[0])} buckets a rank, bytes exact, same order; {n_swapped} of {2 * len(orders[0])} started "
           "out of the order in which they were queued (two worker threads)")
     return ranks
+
+
+def check_gradients(process, said, buckets, steps):
+    """Sizes as the model says; torch's rule over them, in the order of the first pass, gives its buckets."""
+    sizes = [one["bytes"] for one in rings.of_kind(process, "PARAMETER")]
+    assert sizes == said["sizes"] and {one["dtype"] for one in rings.of_kind(process, "PARAMETER")} == {FLOAT32}
+    gradients = rings.of_kind(process, "GRADIENT")
+    assert len(gradients) == steps * len(sizes) and {one["reducer"] for one in gradients} == {0}
+    passes = [gradients[i:i + len(sizes)] for i in range(0, len(gradients), len(sizes))]
+    made, held, cap_bytes = [], [], said["first_cap_bytes"]
+    for gradient in passes[0]:
+        held.append(gradient["position"])
+        if sum(sizes[i] for i in held) >= cap_bytes:
+            made.append(held)
+            held, cap_bytes = [], said["cap_bytes"]
+    made += [held] if held else []
+    assert [sum(sizes[i] for i in members) for members in made] == [int(size) for size in said["rebuilt"].split(",")]
+    rebuilt = buckets[len(said["first"].split(",")):]
+    assert len(rebuilt) == (steps - 1) * len(made)
+    late_ns = []
+    for i, bucket in enumerate(rebuilt):
+        own = {one["position"]: one["t0"] for one in passes[1 + i // len(made)]}
+        assert sorted(own) == list(range(len(sizes)))
+        # queued after its last gradient, and before any later one
+        last_ns = max(own[position] for position in made[i % len(made)])
+        late_ns.append(bucket["ready"]["t0"] - last_ns)
+        assert all(at_ns > bucket["ready"]["t0"] for at_ns in own.values() if at_ns > last_ns)
+    assert min(late_ns) > 0
+    print(f"rank {process['rank']}: {len(sizes)} parameters, {len(gradients)} gradients; a bucket is queued "
+          f"{sorted(late_ns)[len(late_ns) // 2] / 1e3:.0f} us after its last gradient (median)")
 
 
 def check_threads_and_waits(process, batches, steps):

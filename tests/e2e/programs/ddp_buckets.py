@@ -26,7 +26,7 @@ def train():
     torch.manual_seed(1)
     model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.Tanh())
                                   for width in (300,) * 9])
-    n_bytes = sum(p.numel() * p.element_size() for p in model.parameters())
+    sizes = [p.numel() * p.element_size() for p in model.parameters()]
     model = DistributedDataParallel(model, bucket_cap_mb=0.8)
     if mode == "fp16":
         model.register_comm_hook(None, default_hooks.fp16_compress_hook)
@@ -40,7 +40,8 @@ def train():
             os._exit(9)
     data = model._get_ddp_logging_data()
     total = sum(float(p.double().sum()) for p in model.parameters())
-    return {"model_bytes": n_bytes, "first": data["bucket_sizes"], "rebuilt": data["rebuilt_bucket_sizes"],
+    return {"model_bytes": sum(sizes), "sizes": sizes, "first_cap_bytes": dist._DEFAULT_FIRST_BUCKET_BYTES,
+            "first": data["bucket_sizes"], "rebuilt": data["rebuilt_bucket_sizes"],
             "cap_bytes": data["bucket_cap_bytes"], "sum": total}
 
 
