@@ -23,6 +23,44 @@ double lw_group_update_ns(
 	return end_ns;
 }
 
+double lw_group_tick_update_ns(const struct lw_layer *layers, size_t n, struct lw_link link,
+	const bool *is_last, double cycle_ns, double phase_ns)
+{
+	double done_ns = 0, round_ns = phase_ns, end_ns = 0, bytes = 0;
+
+	if (cycle_ns <= 0)
+		return lw_group_update_ns(layers, n, link, is_last);
+	for (size_t i = 0; i < n; i++) {
+		if (i > 0)
+			done_ns += layers[i].backward_ns;
+		bytes += layers[i].bytes;
+		if (!is_last[i])
+			continue;
+		if (done_ns >
+			round_ns) { /* not in this round: the next, which may be late, or later ones */
+			round_ns = fmax(round_ns + cycle_ns, end_ns);
+			if (done_ns > round_ns)
+				round_ns += ceil((done_ns - round_ns) / cycle_ns) * cycle_ns;
+		}
+		end_ns = fmax(end_ns, round_ns) + lw_link_ns(link, bytes);
+		bytes = 0;
+	}
+	return end_ns;
+}
+
+void lw_group_contiguous(size_t n, size_t n_groups, bool *ret_is_last)
+{
+	size_t length = n / n_groups, n_longer = n % n_groups, at = 0;
+
+	for (size_t i = 0; i < n; i++)
+		ret_is_last[i] = false;
+	for (size_t g = 0; g < n_groups && at < n; g++) { /* from the end of the model on */
+		at += length + (g >= n_groups - n_longer);
+		if (at > 0)
+			ret_is_last[at - 1] = true;
+	}
+}
+
 size_t lw_group_n_ops(const bool *is_last, size_t n)
 {
 	size_t n_ops = 0;

@@ -19,6 +19,25 @@
 double lw_group_update_ns(
 	const struct lw_layer *layers, size_t n, struct lw_link link, const bool *is_last);
 
+/**
+ * lw_group_tick_update_ns() - T_update of a grouping when a background thread starts it: groups that are
+ * complete when a round begins are sent in it, one after the other, none merged; rounds begin at
+ * @phase_ns and then @cycle_ns after the one before began, or when its last operation ended if that
+ * is later. Horovod with grouped all-reduce and HOROVOD_DISABLE_GROUP_FUSION (its blog of 0.21, and
+ * horovod/common/operations.cc). Negotiation costs nothing here.
+ * @cycle_ns: >= 0; 0 = a group is seen at once: lw_group_update_ns()
+ * @phase_ns: first round, from the end of the backward pass of index 0; in [0, @cycle_ns)
+ */
+double lw_group_tick_update_ns(const struct lw_layer *layers, size_t n, struct lw_link link,
+	const bool *is_last, double cycle_ns, double phase_ns);
+
+/**
+ * lw_group_contiguous() - Horovod's groups=@n_groups of the torch optimizer (split_list): parameters in
+ * the order of the model, which is the reverse of ours, cut into runs whose lengths differ by one at
+ * most, the longer ones first. More groups than layers: each its own. @n_groups >= 1.
+ */
+void lw_group_contiguous(size_t n, size_t n_groups, bool *ret_is_last);
+
 /** lw_group_n_ops() - groups in a grouping. */
 size_t lw_group_n_ops(const bool *is_last, size_t n);
 

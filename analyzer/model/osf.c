@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyzer/model/osf.h"
 
+#include <limits.h>
 #include <math.h>
 
 static const double ns_per_s = 1e9;
@@ -75,6 +76,22 @@ double lw_osf_accumulated(double compute_ns, double update_ns, double overlap_ns
 {
 	/* Only the last of the passes overlaps with the exchange. */
 	return lw_osf(n_passes * compute_ns, update_ns, overlap_ns);
+}
+
+int lw_osf_passes(double compute_ns, double update_ns, double overlap_ns, double target)
+{
+	double exposed_ns = update_ns - overlap_ns, passes;
+
+	if (exposed_ns <= 0)
+		return 1;
+	passes = ceil(target * exposed_ns / ((1 - target) * compute_ns));
+	if (target >= 1 || !(passes < INT_MAX))
+		return 0;
+	/* rounding may leave the quotient a hair above a whole number */
+	if (passes > 1 &&
+		lw_osf_accumulated(compute_ns, update_ns, overlap_ns, (int)passes - 1) >= target)
+		passes--;
+	return (int)fmax(passes, 1);
 }
 
 double lw_backward_ns(double flop, double n_samples, double utilisation, double peak_flop_per_s)

@@ -82,6 +82,13 @@ double lw_osf(double compute_ns, double update_ns, double overlap_ns);
 /** lw_osf_accumulated() - eq. 3 with one exchange every @n_passes backward passes, >= 1. */
 double lw_osf_accumulated(double compute_ns, double update_ns, double overlap_ns, int n_passes);
 
+/**
+ * lw_osf_passes() - the fewest backward passes an exchange (Horovod's backward_passes_per_step) with which
+ * lw_osf_accumulated() reaches @target: k >= target E / ((1 - target) T_comp), E = T_update - T_overlap.
+ * Return: >= 1; 0 = no number reaches it (@target >= 1 and something is exposed, or beyond INT_MAX).
+ */
+int lw_osf_passes(double compute_ns, double update_ns, double overlap_ns, double target);
+
 /** lw_backward_ns() - eq. 6: 2 M C / (c pi). @flop: C, of one sample; @utilisation: c in (0, 1]. */
 double lw_backward_ns(double flop, double n_samples, double utilisation, double peak_flop_per_s);
 

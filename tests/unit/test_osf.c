@@ -200,6 +200,58 @@ static void the_cap_holds_except_for_one_large_layer(void **state)
 	assert_int_equal(lw_group_n_ops(is_last, 0), 0);
 }
 
+static void ticks_hold_groups_back(void **state)
+{
+	static const struct {
+		double cycle_ms, phase_ms, end_ms;
+	} rows[] = {{0, 0, 19.0001875}, /* no ticks */
+		{5, 0, 19.0001875},     /* always late: the link never idles */
+		{5, 2, 21.0001875},     /* the first waits, the rest follow */
+		{50, 3, 65.0001125}};   /* three at the second tick, 53 ms */
+	static const bool apart[] = {true, true, true, true}, one[] = {false, false, false, true};
+
+	(void)state;
+	for (size_t r = 0; r < N_OF(rows); r++)
+		assert_close(lw_group_tick_update_ns(example, N_EXAMPLE, example_link, apart,
+				     rows[r].cycle_ms * MS, rows[r].phase_ms * MS) /
+				     MS,
+			rows[r].end_ms, 1e-8);
+	/* one group, complete at 9 ms: sent at the tick of 12 */
+	assert_close(
+		lw_group_tick_update_ns(example, N_EXAMPLE, example_link, one, 5 * MS, 2 * MS) / MS,
+		12 + 16.0001875, 1e-8);
+}
+
+static void groups_are_cut_as_horovod_cuts_them(void **state)
+{
+	/* split_list() of 7 in 3: 3, 2, 2 in the order of the model; the reverse is 2, 2, 3 */
+	static const bool three[] = {false, true, false, true, false, false, true};
+	bool is_last[7];
+
+	(void)state;
+	lw_group_contiguous(7, 3, is_last);
+	assert_memory_equal(is_last, three, sizeof(three));
+	for (size_t n_groups = 1; n_groups <= 9; n_groups++) {
+		lw_group_contiguous(7, n_groups, is_last);
+		assert_int_equal(lw_group_n_ops(is_last, 7), n_groups < 7 ? n_groups : 7);
+		assert_true(is_last[6]);
+	}
+}
+
+static void the_fewest_passes_that_reach_a_factor(void **state)
+{
+	(void)state;
+	/* 15 ms of compute, 10 ms exposed: 0.6, 0.75, 0.818, 0.857 .. */
+	assert_int_equal(lw_osf_passes(15, 19, 9, 0.5), 1);
+	assert_int_equal(lw_osf_passes(15, 19, 9, 0.6), 1);
+	assert_int_equal(lw_osf_passes(15, 19, 9, 0.75), 2);
+	assert_int_equal(lw_osf_passes(15, 19, 9, 0.7501), 3);
+	assert_int_equal(lw_osf_passes(15, 19, 9, 0.9), 6);
+	assert_int_equal(lw_osf_passes(15, 19, 9, 1), 0);
+	assert_int_equal(lw_osf_passes(15, 9, 9, 1), 1);
+	assert_int_equal(lw_osf_passes(1, 1e12, 0, 0.999999), 0); /* more than an int */
+}
+
 static void ring_and_parameter_server_volumes(void **state)
 {
 	(void)state;
@@ -388,6 +440,9 @@ int main(void)
 		cmocka_unit_test(the_example_groups_as_published),
 		cmocka_unit_test(the_greedy_rule_is_not_optimal),
 		cmocka_unit_test(the_cap_holds_except_for_one_large_layer),
+		cmocka_unit_test(ticks_hold_groups_back),
+		cmocka_unit_test(groups_are_cut_as_horovod_cuts_them),
+		cmocka_unit_test(the_fewest_passes_that_reach_a_factor),
 		cmocka_unit_test(ring_and_parameter_server_volumes),
 		cmocka_unit_test(beta_comes_back_from_the_slope_of_eq_7),
 		cmocka_unit_test(scaling_factors_as_defined),
