@@ -86,6 +86,17 @@ struct lw_ready {
 	int32_t tensor; /* load: joined name, LW_NONE = never executed */
 };
 
+struct lw_parameter {               /* load: one gradient that a DDP reducer of a rank exchanges */
+	uint32_t reducer, position; /* k-th of the process; among its parameters */
+	uint64_t bytes;
+	int dtype; /* enum lw_dtype */
+};
+
+struct lw_gradient { /* load: a parameter's gradient was complete */
+	int64_t at_ns;
+	uint32_t reducer, position;
+};
+
 struct lw_interval {
 	int64_t start_ns, end_ns;
 };
@@ -160,6 +171,8 @@ struct lw_rank {
 	lw_vec(struct lw_batch) batches; /* by start_ns */
 	lw_vec(struct lw_member) members;
 	lw_vec(struct lw_ready) readies;          /* by at_ns */
+	lw_vec(struct lw_parameter) parameters;   /* by reducer, position */
+	lw_vec(struct lw_gradient) gradients;     /* by at_ns */
 	lw_vec(struct lw_interval) waits;         /* by start_ns */
 	lw_vec(struct lw_cycle) cycles;           /* by start_ns */
 	lw_vec(struct lw_collective) collectives; /* by start_ns */

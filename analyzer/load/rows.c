@@ -145,6 +145,33 @@ static int add_ready(struct lw_loader *loader, sqlite3_stmt *row)
 	return lw_vec_push(&rank->readies, ready);
 }
 
+static int add_parameter(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	struct lw_rank *rank = lw_load_rank_of_process(loader, sqlite3_column_int64(row, 0));
+	struct lw_parameter parameter = {.reducer = (uint32_t)sqlite3_column_int64(row, 1),
+		.position = (uint32_t)sqlite3_column_int64(row, 2),
+		.bytes = bytes_of(loader, row, 3),
+		.dtype = sqlite3_column_int(row, 4)};
+
+	return rank ? lw_vec_push(&rank->parameters, parameter) : LW_OK;
+}
+
+static int add_gradient(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	struct lw_rank *rank = rank_of(loader, row);
+	struct lw_gradient gradient = {.at_ns = sqlite3_column_int64(row, 1),
+		.reducer = (uint32_t)sqlite3_column_int64(row, 2),
+		.position = (uint32_t)sqlite3_column_int64(row, 3)};
+
+	if (!rank)
+		return LW_OK;
+	if (gradient.at_ns < 0 || gradient.at_ns > LW_LOAD_TIME_MAX_NS) {
+		loader->n_bad_rows++;
+		return LW_OK;
+	}
+	return lw_vec_push(&rank->gradients, gradient);
+}
+
 static int add_wait(struct lw_loader *loader, sqlite3_stmt *row)
 {
 	struct lw_rank *rank = rank_of(loader, row);
@@ -296,6 +323,10 @@ static const struct {
 	 " (SELECT name_id FROM batch_tensor UNION SELECT name_id FROM ready) ORDER BY id",
 		add_text},
 	{"SELECT thread_id, at_ns, object, name_id, bytes FROM ready", add_ready},
+	{"SELECT process_id, reducer, position, bytes, dtype FROM parameter ORDER BY reducer, position",
+		add_parameter},
+	{"SELECT thread_id, at_ns, reducer, position FROM gradient ORDER BY at_ns, seq",
+		add_gradient},
 	{"SELECT thread_id, start_ns, end_ns FROM wait", add_wait},
 	{"SELECT thread_id, start_ns, end_ns, op, in_bits, out_bits, n_words, n_unchanged, unchanged_ns,"
 	 " unchanged_span_ns FROM cycle",

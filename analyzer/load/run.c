@@ -111,6 +111,8 @@ static void free_rank(struct lw_rank *rank)
 	lw_vec_free(&rank->batches);
 	lw_vec_free(&rank->members);
 	lw_vec_free(&rank->readies);
+	lw_vec_free(&rank->parameters);
+	lw_vec_free(&rank->gradients);
 	lw_vec_free(&rank->waits);
 	lw_vec_free(&rank->cycles);
 	lw_vec_free(&rank->collectives);

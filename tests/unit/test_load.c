@@ -406,12 +406,35 @@ static void an_empty_run_loads(void **state)
 	lw_run_free(run);
 }
 
+static void parameters_and_gradients_come_in_order_to_their_ranks(void **state)
+{
+	struct make_run spec = make_run_job(2, 3);
+	struct lw_run *run;
+
+	(void)state;
+	spec.extra_sql =
+		"INSERT INTO parameter VALUES(1, 5, 0, 1, 64, 8), (1, 5, 0, 0, 4096, 8), (2, 6, 1, 0, -5, 8);"
+		"INSERT INTO gradient VALUES(1, 900, 70, 0, 0), (1, 901, 60, 0, 1), (1, 902, -60, 0, 1)";
+	run = run_fixture_load(&spec);
+	assert_int_equal(run->ranks.at[0].parameters.n, 2);
+	assert_int_equal(run->ranks.at[0].parameters.at[0].bytes, 4096);
+	assert_int_equal(run->ranks.at[0].parameters.at[1].position, 1);
+	assert_int_equal(run->ranks.at[1].parameters.at[0].reducer, 1);
+	assert_int_equal(run->ranks.at[1].parameters.at[0].bytes, 0);
+	assert_int_equal(run->ranks.at[0].gradients.n, 2);
+	assert_int_equal(run->ranks.at[0].gradients.at[0].at_ns, 60);
+	assert_int_equal(run->ranks.at[0].gradients.at[1].position, 0);
+	assert_int_equal(run_fixture_diag(run, "bad rows"), 2);
+	lw_run_free(run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ready_joins_its_batch_by_object),
 		cmocka_unit_test(ready_with_a_name_joins_without_an_object),
 		cmocka_unit_test(a_ready_left_over_from_a_lost_batch_is_not_used),
+		cmocka_unit_test(parameters_and_gradients_come_in_order_to_their_ranks),
 		cmocka_unit_test(the_wire_is_the_collective_inside_the_batch),
 		cmocka_unit_test(control_collectives_are_no_wire_time),
 		cmocka_unit_test(agreed_is_the_end_of_the_round_before),
