@@ -8,15 +8,58 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/advise/trial.h"
 #include "analyzer/simulate/stats.h"
 #include "base/units.h"
 
-static const struct lw_adviser advisers[] = {
-	{"horovod.fusion_cycle", "Fusion threshold and cycle time", lw_advise_fusion_cycle},
-	{"ddp.buckets", "Buckets of torch DDP", lw_advise_ddp},
-	{"horovod.evidence", "What this run cannot tell", lw_advise_evidence},
+static const struct lw_adviser *const advisers[] = {
+	&lw_adviser_fusion_cycle,
+	&lw_adviser_ddp,
+	&lw_adviser_bandwidth,
+	&lw_adviser_latency,
+	&lw_adviser_ranks,
+	&lw_adviser_sensitivity,
+	&lw_adviser_evidence,
 };
 enum { N_ADVISERS = sizeof(advisers) / sizeof(advisers[0]) };
+
+static const char *const kind_names[] = {"set", "code", "training", "hardware", "what-if"};
+
+const char *lw_advice_kind_name(enum lw_advice_kind kind)
+{
+	return kind_names[kind];
+}
+
+const struct lw_adviser *lw_advise_nth(size_t n)
+{
+	return n < N_ADVISERS ? advisers[n] : NULL;
+}
+
+const struct lw_adviser *lw_advise_adviser(const char *id)
+{
+	for (size_t i = 0; i < N_ADVISERS; i++)
+		if (!strcmp(advisers[i]->id, id))
+			return advisers[i];
+	return NULL;
+}
+
+bool lw_advise_spoke(const struct lw_advice_list *list, const char *id)
+{
+	const struct lw_finding *finding;
+	const struct lw_advice *advice;
+	const struct lw_trial *trial;
+
+	lw_vec_foreach (advice, &list->advice)
+		if (!strcmp(advice->id, id))
+			return true;
+	lw_vec_foreach (finding, &list->findings)
+		if (!strcmp(finding->id, id))
+			return true;
+	lw_vec_foreach (trial, &list->tried)
+		if (!strcmp(trial->id, id))
+			return true;
+	return false;
+}
 
 int lw_advise_find(struct lw_advice_list *list, const char *id, const char *format, ...)
 {
@@ -31,6 +74,12 @@ int lw_advise_find(struct lw_advice_list *list, const char *id, const char *form
 
 void lw_advice_list_free(struct lw_advice_list *list)
 {
+	struct lw_advice *advice;
+
+	lw_vec_foreach (advice, &list->advice)
+		free(advice->code);
+	free(list->base_ns);
+	list->base_ns = list->other_ns = NULL;
 	lw_vec_free(&list->advice);
 	lw_vec_free(&list->findings);
 	lw_vec_free(&list->tried);
@@ -47,12 +96,15 @@ static int refuse(struct lw_run *run, struct lw_advice_list *list)
 	return lw_advise_find(list, "horovod.fusion_cycle", "no advice: %s", list->why_not);
 }
 
-static int by_gain(const void *a, const void *b)
+/* What can be set first; of a kind, what gains most even if the error is against it. */
+static int by_kind(const void *a, const void *b)
 {
 	const struct lw_advice *x = a, *y = b;
 
-	if (x->gain_frac.value != y->gain_frac.value)
-		return x->gain_frac.value > y->gain_frac.value ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	if (x->gain_frac.low != y->gain_frac.low)
+		return x->gain_frac.low > y->gain_frac.low ? -1 : 1;
 	return strcmp(x->id, y->id);
 }
 
@@ -70,10 +122,11 @@ int lw_advise(struct lw_run *run, struct lw_advice_list *ret_list)
 		return status;
 	lw_stats_interval(list->replay->recorded_step_ns, list->replay->n_steps,
 		&list->baseline_ns.value, &list->baseline_ns.low, &list->baseline_ns.high);
+	status = lw_advise_base(list);
 	for (size_t i = 0; i < N_ADVISERS && status == LW_OK; i++)
-		status = advisers[i].run(&advisers[i], run, list);
+		status = advisers[i]->run(advisers[i], run, list);
 	if (list->advice.n > 1)
-		qsort(list->advice.at, list->advice.n, sizeof(*list->advice.at), by_gain);
+		qsort(list->advice.at, list->advice.n, sizeof(*list->advice.at), by_kind);
 	return status;
 }
 
@@ -84,12 +137,15 @@ const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_A
 	int n = 0;
 
 	text[0] = '\0';
-	if (list->advice.n == 0) {
+	if (list->advice.n == 0 || advice->kind > LW_ADVICE_CODE) {
 		snprintf(text, LW_ADVICE_TEXT_BYTES, "%s",
 			list->findings.n ? list->findings.at[0].text : "no advice");
 		return text;
 	}
-	for (uint32_t i = 0; i < advice->n_sets; i++)
+	if (advice->kind == LW_ADVICE_CODE)
+		n = snprintf(text, LW_ADVICE_TEXT_BYTES, "%s (`lapwing advise --explain %s`)",
+			advice->title, advice->id);
+	for (uint32_t i = 0; i < advice->n_sets && advice->kind == LW_ADVICE_SET; i++)
 		n += snprintf(text + n, LW_ADVICE_TEXT_BYTES - (size_t)n, "%s%s=%s",
 			i ? " " : "set ", advice->set[i].name, advice->set[i].value);
 	snprintf(text + n, LW_ADVICE_TEXT_BYTES - (size_t)n,

@@ -4,9 +4,9 @@
  *
  * Reads:  a run after match and step.   Writes: tables advice and prediction (lw_advise_store()).
  *
- * One adviser is one file and one row in advise.c's table. It may add one advice, and findings: plain
- * statements without a gain, such as "the recorded setting is as good as anything this run can tell".
- * An advice never claims a gain that is below its own error.
+ * One adviser is one struct lw_adviser in a file and one row in advise.c's table. It tries settings (trial.h), and may add
+ * advice, and findings: plain statements without a gain, such as "the recorded setting is as good as
+ * anything this run can tell". An advice never claims a gain that is below its own error.
  */
 #ifndef LAPWING_ANALYZER_ADVISE_ADVISE_H
 #define LAPWING_ANALYZER_ADVISE_ADVISE_H
@@ -14,7 +14,17 @@
 #include "analyzer/run.h"
 #include "analyzer/simulate/replay.h"
 
-enum { LW_ADVICE_MAX_SETS = 4, LW_ADVICE_TEXT_BYTES = 1024 };
+enum { LW_ADVICE_MAX_SETS = 4, LW_ADVICE_TEXT_BYTES = 1024, LW_TRIAL_LABEL_BYTES = 64 };
+
+/* What it takes to follow an advice, the easiest first. The last two are no advice but answers: what
+ * other hardware or other work would bring. */
+enum lw_advice_kind {
+	LW_ADVICE_SET,      /* variables of the environment */
+	LW_ADVICE_CODE,     /* lines of the training script; what is trained stays the same */
+	LW_ADVICE_TRAINING, /* lines of the training script; batch or rounding change */
+	LW_ADVICE_HARDWARE,
+	LW_ADVICE_WHAT_IF,
+};
 
 struct lw_advice_set {
 	const char *name; /* variable, static */
@@ -23,11 +33,13 @@ struct lw_advice_set {
 
 struct lw_advice {
 	const char *id, *title; /* static */
+	enum lw_advice_kind kind;
 	char why[LW_ADVICE_TEXT_BYTES];
 	char sure[LW_ADVICE_TEXT_BYTES / 2];
 	struct lw_advice_set set[LW_ADVICE_MAX_SETS];
 	uint32_t n_sets;
-	struct lw_figure step_ns;   /* median step with it */
+	char *code;                 /* lines to paste, the last without a newline; NULL = none */
+	struct lw_figure step_ns;   /* median step with it, for one backward pass */
 	struct lw_figure gain_frac; /* of the recorded step; low > 0 */
 };
 
@@ -36,24 +48,33 @@ struct lw_finding {
 	char text[LW_ADVICE_TEXT_BYTES];
 };
 
-struct lw_grid_row { /* one setting that was tried */
+struct lw_trial {       /* one setting that was tried */
+	const char *id; /* of the adviser, static */
+	char label[LW_TRIAL_LABEL_BYTES];
 	struct lw_prediction prediction;
-	struct lw_figure gain_ns;
+	/* of one backward pass, which is a step unless backward_passes was asked */
+	struct lw_figure step_ns, gain_ns; /* gain: against the recorded setting */
 };
 
 struct lw_advice_list {
 	struct lw_figure baseline_ns;    /* recorded median step; NAN with why when there is none */
-	lw_vec(struct lw_advice) advice; /* best first */
+	lw_vec(struct lw_advice) advice; /* by kind, then by the lower end of the gain */
 	lw_vec(struct lw_finding) findings;
-	lw_vec(struct lw_grid_row) tried; /* by fusion_bytes, then cycle_ns */
-	struct lw_replay *replay; /* NULL: no replay was possible, baseline_ns.why says why */
+	lw_vec(struct lw_trial) tried; /* of an adviser: contiguous, in the order to show them */
+	struct lw_replay *replay;      /* NULL: no replay was possible, baseline_ns.why says why */
 	char why_not[LW_ADVICE_TEXT_BYTES];
+	/* the recorded setting, which every trial is compared with; see trial.h */
+	struct lw_prediction base;
+	double *base_ns, *other_ns; /* step times, by step */
 };
 
-/* One row of advise.c's table. @run: returns LW_OK also when it has nothing to say. */
+/* Defined by the file of the adviser, named in one row of advise.c's table. */
 struct lw_adviser {
 	const char *id, *title;
+	/* Return: LW_OK also when it has nothing to say. */
 	int (*run)(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list);
+	/* the story that advise --explain tells; the figures come from the trials */
+	const char *assumes, *wrong_if, *check;
 };
 
 /**
@@ -63,6 +84,18 @@ struct lw_adviser {
  */
 int lw_advise(struct lw_run *run, struct lw_advice_list *ret_list);
 void lw_advice_list_free(struct lw_advice_list *list);
+
+/** lw_advise_adviser() - the adviser @id. Return: NULL when there is none. */
+const struct lw_adviser *lw_advise_adviser(const char *id);
+
+/** lw_advise_spoke() - whether @id has an advice, a finding or a trial in @list. */
+bool lw_advise_spoke(const struct lw_advice_list *list, const char *id);
+
+/** lw_advise_nth() - the advisers in the order of the table. Return: NULL past the last. */
+const struct lw_adviser *lw_advise_nth(size_t n);
+
+/** lw_advice_kind_name() - "set", "code", "training", "hardware", "what-if". */
+const char *lw_advice_kind_name(enum lw_advice_kind kind);
 
 /** lw_advise_store() - replace tables advice and prediction of the run's first writable store. */
 int lw_advise_store(struct lw_run *run, const struct lw_advice_list *list);
@@ -74,12 +107,11 @@ const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_A
 int lw_advise_find(struct lw_advice_list *list, const char *id, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The advisers. */
-int lw_advise_fusion_cycle(
-	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list);
-int lw_advise_ddp(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list);
-int lw_advise_evidence(
-	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list);
+extern const struct lw_adviser lw_adviser_fusion_cycle, lw_adviser_ddp, lw_adviser_bandwidth,
+	lw_adviser_latency, lw_adviser_ranks, lw_adviser_sensitivity, lw_adviser_evidence;
+
+/** lw_advise_default() - the trial of Horovod's own setting. Return: NULL when it was not tried. */
+const struct lw_trial *lw_advise_default(const struct lw_advice_list *list);
 
 /** lw_advise_grid() - the settings that fusion_cycle tries first; see fusion_cycle.c. */
 struct lw_advise_grid {

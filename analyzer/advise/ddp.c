@@ -6,7 +6,7 @@
 #include "analyzer/advise/advise.h"
 #include "base/units.h"
 
-int lw_advise_ddp(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
+static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
 	const struct lw_replay *replay = list->replay;
 	char least[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES];
@@ -19,3 +19,13 @@ int lw_advise_ddp(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 		replay->batches_per_step, lw_bytes_format((double)replay->min_batch_bytes, least),
 		lw_bytes_format((double)replay->max_batch_bytes, most));
 }
+
+const struct lw_adviser lw_adviser_ddp = {
+	.id = "ddp.buckets",
+	.title = "Buckets of torch DDP",
+	.run = advise,
+	.assumes = "The buckets are those that were recorded.",
+	.wrong_if = "The buckets change: torch rebuilds them after the first step.",
+	.check =
+		"Record a run with another bucket_cap_mb, and compare the two with `lapwing report`.",
+};

@@ -40,12 +40,15 @@ static int find_sizes(const struct lw_adviser *self, struct lw_advice_list *list
 
 static int find_extrapolated(const struct lw_adviser *self, struct lw_advice_list *list)
 {
-	size_t n_small = 0, n_large = 0;
-	const struct lw_grid_row *row;
+	size_t n_small = 0, n_large = 0, n = 0;
+	const struct lw_trial *row;
 	char bytes[LW_UNIT_TEXT_BYTES];
 	int status = LW_OK;
 
 	lw_vec_foreach (row, &list->tried) {
+		if (strcmp(row->id, "horovod.fusion_cycle"))
+			continue;
+		n++;
 		if (!row->prediction.is_extrapolated)
 			continue;
 		if (row->prediction.totals.max_batch_bytes > list->replay->max_batch_bytes)
@@ -56,19 +59,16 @@ static int find_extrapolated(const struct lw_adviser *self, struct lw_advice_lis
 	if (n_small)
 		status = lw_advise_find(list, self->id,
 			"%zu of %zu settings that were tried send operations smaller than the smallest of this run (%s); what those cost under load cannot be told. A few steps with HOROVOD_FUSION_THRESHOLD=0 would show it",
-			n_small, list->tried.n,
-			lw_bytes_format((double)list->replay->min_batch_bytes, bytes));
+			n_small, n, lw_bytes_format((double)list->replay->min_batch_bytes, bytes));
 	if (n_large && status == LW_OK)
 		status = lw_advise_find(list, self->id,
 			"%zu of %zu settings that were tried send operations larger than the largest of this run (%s). A few steps with HOROVOD_FUSION_THRESHOLD=134217728 and HOROVOD_CYCLE_TIME=%g would show what those cost",
-			n_large, list->tried.n,
-			lw_bytes_format((double)list->replay->max_batch_bytes, bytes),
+			n_large, n, lw_bytes_format((double)list->replay->max_batch_bytes, bytes),
 			fmin((double)list->replay->setting.cycle_ns / 1e6 * 8, 50));
 	return status;
 }
 
-int lw_advise_evidence(
-	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
+static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
 	int status = find_steps(self, list);
 
@@ -81,3 +81,12 @@ int lw_advise_evidence(
 		status = find_extrapolated(self, list);
 	return status;
 }
+
+const struct lw_adviser lw_adviser_evidence = {
+	.id = "horovod.evidence",
+	.title = "What this run cannot tell",
+	.run = advise,
+	.assumes = "The cost of an operation is known only for sizes that the run holds.",
+	.wrong_if = "Nothing: it claims nothing.",
+	.check = "Record what it names.",
+};

@@ -11,19 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyzer/advise/advise.h"
+#include "analyzer/advise/trial.h"
 #include "base/units.h"
 
-static const double MIN_GAIN_FRAC = 0.005; /* less than repeats of the same job differ by */
-static const double NEARLY_FRAC = 0.005;   /* "nearly as good", of the step */
-static const double MIN_CYCLE_ROUNDS = 8;  /* a cycle of fewer rounds' cost would only coordinate */
+static const double NEARLY_FRAC = 0.005;  /* "nearly as good", of the step */
+static const double MIN_CYCLE_ROUNDS = 8; /* a cycle of fewer rounds' cost would only coordinate */
 static const double MIN_CYCLE_NS = 250000;
+
+/* Horovod's own, since 0.21. */
+static const double DEFAULT_FUSION_BYTES = 128 << 20;
+static const double DEFAULT_CYCLE_NS = 1000000;
+
+static const char fusion_cycle_id[] = "horovod.fusion_cycle";
 
 struct search {
 	struct lw_replay *replay;
 	struct lw_advice_list *list;
-	double *base_ns, *other_ns; /* step times, by step */
-	struct lw_prediction base;
+	size_t first; /* of its trials in list->tried */
 };
 
 static void add_value(double *values, size_t *n, double value)
@@ -75,53 +79,44 @@ void lw_advise_grid(const struct lw_replay *replay, struct lw_advise_grid *ret_g
 	add_value(ret_grid->cycle_ns, &ret_grid->n_cycle, (double)replay->setting.cycle_ns);
 }
 
-static bool is_tried(const struct lw_advice_list *list, double fusion_bytes, double cycle_ns)
+static bool is_tried(const struct search *search, double fusion_bytes, double cycle_ns)
 {
-	const struct lw_grid_row *row;
+	for (size_t i = search->first; i < search->list->tried.n; i++) {
+		const struct lw_prediction *prediction = &search->list->tried.at[i].prediction;
 
-	lw_vec_foreach (row, &list->tried)
-		if (row->prediction.fusion_bytes == fusion_bytes &&
-			row->prediction.cycle_ns == cycle_ns)
+		if (prediction->fusion_bytes == fusion_bytes && prediction->cycle_ns == cycle_ns)
 			return true;
+	}
 	return false;
 }
 
 static int try_setting(struct search *search, double fusion_bytes, double cycle_ns)
 {
 	struct lw_whatif whatif = LW_WHATIF_RECORDED;
-	struct lw_grid_row row = {0};
-	int status;
+	char bytes[LW_UNIT_TEXT_BYTES];
 
-	fusion_bytes = floor(fusion_bytes);
-	cycle_ns = round(cycle_ns);
-	if (is_tried(search->list, fusion_bytes, cycle_ns))
+	whatif.fusion_bytes = floor(fusion_bytes);
+	whatif.cycle_ns = round(cycle_ns);
+	if (is_tried(search, whatif.fusion_bytes, whatif.cycle_ns))
 		return LW_OK;
-	whatif.fusion_bytes = fusion_bytes;
-	whatif.cycle_ns = cycle_ns;
-	status = lw_replay_predict(search->replay, &whatif, &row.prediction, search->other_ns);
-	if (status < 0)
-		return status;
-	row.gain_ns = lw_replay_gain(
-		search->replay, &search->base, search->base_ns, &row.prediction, search->other_ns);
-	/* what is not known about its operations counts too */
-	if (row.prediction.is_extrapolated) {
-		row.gain_ns.low -= row.prediction.step_ns.high - row.prediction.step_ns.value;
-		row.gain_ns.high += row.prediction.step_ns.value - row.prediction.step_ns.low;
-	}
-	if (row.prediction.is_recorded)
-		row.gain_ns.low = row.gain_ns.high = 0;
-	return lw_vec_push(&search->list->tried, row);
+	return lw_advise_try(search->list, fusion_cycle_id, &whatif, NULL, "%s, %.4g ms",
+		lw_bytes_format(whatif.fusion_bytes, bytes), whatif.cycle_ns / 1e6);
 }
 
-/* The gain can be told from nothing. */
-static bool is_sure(const struct search *search, const struct lw_grid_row *row)
+const struct lw_trial *lw_advise_default(const struct lw_advice_list *list)
 {
-	return row->gain_ns.low > 0 &&
-	       row->gain_ns.value > MIN_GAIN_FRAC * search->base.step_ns.value;
+	const struct lw_trial *trial;
+
+	lw_vec_foreach (trial, &list->tried)
+		if (!strcmp(trial->id, fusion_cycle_id) &&
+			trial->prediction.fusion_bytes == DEFAULT_FUSION_BYTES &&
+			trial->prediction.cycle_ns == DEFAULT_CYCLE_NS)
+			return trial;
+	return NULL;
 }
 
 /* Octaves from the recorded setting; 1 KiB stands in for no fusion. */
-static double distance(const struct lw_replay *replay, const struct lw_grid_row *row)
+static double distance(const struct lw_replay *replay, const struct lw_trial *row)
 {
 	double from_bytes = fmax((double)replay->setting.fusion_bytes, 1024);
 	double to_bytes = fmax(row->prediction.fusion_bytes, 1024);
@@ -132,12 +127,14 @@ static double distance(const struct lw_replay *replay, const struct lw_grid_row 
 }
 
 /* @is_sure_only: only settings that may be advised. Identified ones go before extrapolated ones. */
-static const struct lw_grid_row *best_of(const struct search *search, bool is_sure_only)
+static const struct lw_trial *best_of(const struct search *search, bool is_sure_only)
 {
-	const struct lw_grid_row *row, *best = NULL, *nearest = NULL;
+	const struct lw_trial *best = NULL, *nearest = NULL;
 
-	lw_vec_foreach (row, &search->list->tried) {
-		if (is_sure_only && !is_sure(search, row))
+	for (size_t i = search->first; i < search->list->tried.n; i++) {
+		const struct lw_trial *row = &search->list->tried.at[i];
+
+		if (is_sure_only && !lw_advise_is_sure(search->list, row))
 			continue;
 		if (!best ||
 			(best->prediction.is_extrapolated && !row->prediction.is_extrapolated) ||
@@ -147,11 +144,13 @@ static const struct lw_grid_row *best_of(const struct search *search, bool is_su
 	}
 	if (!best)
 		return NULL;
-	lw_vec_foreach (row, &search->list->tried) {
+	for (size_t i = search->first; i < search->list->tried.n; i++) {
+		const struct lw_trial *row = &search->list->tried.at[i];
+
 		if (row->prediction.is_extrapolated != best->prediction.is_extrapolated ||
-			(is_sure_only && !is_sure(search, row)) ||
-			row->gain_ns.value <
-				best->gain_ns.value - NEARLY_FRAC * search->base.step_ns.value)
+			(is_sure_only && !lw_advise_is_sure(search->list, row)) ||
+			row->gain_ns.value < best->gain_ns.value -
+						     NEARLY_FRAC * search->list->base.step_ns.value)
 			continue;
 		if (!nearest || distance(search->replay, row) < distance(search->replay, nearest))
 			nearest = row;
@@ -168,6 +167,8 @@ static int search_grid(struct search *search)
 	for (size_t q = 0; q < grid.n_fusion; q++)
 		for (size_t c = 0; c < grid.n_cycle && status == LW_OK; c++)
 			status = try_setting(search, grid.fusion_bytes[q], grid.cycle_ns[c]);
+	if (status == LW_OK) /* whatever was recorded, everyone wants to see this one */
+		status = try_setting(search, DEFAULT_FUSION_BYTES, DEFAULT_CYCLE_NS);
 	return status;
 }
 
@@ -205,7 +206,7 @@ static int search_around(struct search *search, double fusion_bytes, double cycl
 
 static int by_setting(const void *a, const void *b)
 {
-	const struct lw_grid_row *x = a, *y = b;
+	const struct lw_trial *x = a, *y = b;
 
 	if (x->prediction.fusion_bytes != y->prediction.fusion_bytes)
 		return x->prediction.fusion_bytes < y->prediction.fusion_bytes ? -1 : 1;
@@ -269,40 +270,28 @@ static void write_setting(double fusion_bytes, double cycle_ns, char text[96])
 }
 
 static int add_advice(
-	const struct lw_adviser *self, struct search *search, const struct lw_grid_row *row)
+	const struct lw_adviser *self, struct search *search, const struct lw_trial *row)
 {
-	struct lw_advice advice = {.id = self->id, .title = self->title, .n_sets = 2};
 	const struct lw_replay *replay = search->replay;
-	struct share from = share_of(replay, &search->base);
+	struct share from = share_of(replay, &search->list->base);
 	struct share to = share_of(replay, &row->prediction);
-	double base_ns = search->base.step_ns.value;
 	char from_text[192], to_text[192];
+	struct lw_advice *advice;
 
+	if (lw_advise_add(search->list, self, LW_ADVICE_SET, row, &advice) < 0)
+		return LW_ERR_NOMEM;
 	write_share(&from, from_text);
 	write_share(&to, to_text);
-	snprintf(advice.why, sizeof(advice.why), "%s: a step now has %s; with this it has %s.",
+	snprintf(advice->why, sizeof(advice->why), "%s: a step now has %s; with this it has %s.",
 		cause(&from, &to), from_text, to_text);
-	snprintf(advice.sure, sizeof(advice.sure),
-		"replayed over %u steps; the replay of the %s was off by %.1f %%%s%s",
-		replay->n_steps, replay->is_setting_known ? "recorded setting" : "assumed default",
-		100 * replay->error_frac, row->prediction.is_extrapolated ? "; extrapolated: " : "",
-		row->prediction.is_extrapolated ? row->prediction.step_ns.why : "");
-	advice.set[0].name = "HOROVOD_FUSION_THRESHOLD";
-	snprintf(advice.set[0].value, sizeof(advice.set[0].value), "%.0f",
-		row->prediction.fusion_bytes);
-	advice.set[1].name = "HOROVOD_CYCLE_TIME";
-	snprintf(advice.set[1].value, sizeof(advice.set[1].value), "%g",
-		row->prediction.cycle_ns / 1e6);
-	advice.step_ns = row->prediction.step_ns;
-	advice.gain_frac = (struct lw_figure){row->gain_ns.value / base_ns,
-		row->gain_ns.low / base_ns, row->gain_ns.high / base_ns,
-		row->prediction.step_ns.how, row->prediction.step_ns.why};
-	return lw_vec_push(&search->list->advice, advice);
+	lw_advise_set(advice, "HOROVOD_FUSION_THRESHOLD", "%.0f", row->prediction.fusion_bytes);
+	lw_advise_set(advice, "HOROVOD_CYCLE_TIME", "%g", row->prediction.cycle_ns / 1e6);
+	return LW_OK;
 }
 
 static int add_nothing(const struct lw_adviser *self, struct search *search)
 {
-	const struct lw_grid_row *best = best_of(search, false);
+	const struct lw_trial *best = best_of(search, false);
 	char setting[96], now[96], step[LW_UNIT_TEXT_BYTES], gain[LW_UNIT_TEXT_BYTES];
 	char low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
 	const char *whose =
@@ -313,44 +302,48 @@ static int add_nothing(const struct lw_adviser *self, struct search *search)
 	if (best->prediction.is_recorded || best->gain_ns.value <= 0)
 		return lw_advise_find(search->list, self->id,
 			"the %s (%s) is as good as anything this run can tell: %s a step, and none of %zu other settings is predicted to be faster",
-			whose, now, lw_ns_format(search->base.step_ns.value, step),
-			search->list->tried.n - 1);
+			whose, now, lw_ns_format(search->list->base.step_ns.value, step),
+			search->list->tried.n - search->first - 1);
 	write_setting(best->prediction.fusion_bytes, best->prediction.cycle_ns, setting);
 	return lw_advise_find(search->list, self->id,
 		"the %s (%s) is as good as anything this run can tell: %s a step; the best of %zu others (%s) is predicted to save %s, but the error of that is %s to %s",
-		whose, now, lw_ns_format(search->base.step_ns.value, step),
-		search->list->tried.n - 1, setting, lw_ns_format(best->gain_ns.value, gain),
-		lw_ns_format(best->gain_ns.low, low), lw_ns_format(best->gain_ns.high, high));
+		whose, now, lw_ns_format(search->list->base.step_ns.value, step),
+		search->list->tried.n - search->first - 1, setting,
+		lw_ns_format(best->gain_ns.value, gain), lw_ns_format(best->gain_ns.low, low),
+		lw_ns_format(best->gain_ns.high, high));
 }
 
-int lw_advise_fusion_cycle(
-	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
+static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
-	struct search search = {.replay = list->replay, .list = list};
-	const struct lw_grid_row *best;
-	size_t n = lw_replay_n(list->replay);
+	struct search search = {.replay = list->replay, .list = list, .first = list->tried.n};
+	const struct lw_trial *best;
 	int status;
 
 	(void)run;
 	if (list->replay->is_ddp)
 		return LW_OK;
-	search.base_ns = malloc(2 * n * sizeof(*search.base_ns));
-	if (!search.base_ns)
-		return lw_fail(LW_ERR_NOMEM, "no memory to search settings");
-	search.other_ns = search.base_ns + n;
-	status = lw_replay_predict(list->replay, &LW_WHATIF_RECORDED, &search.base, search.base_ns);
-	if (status == LW_OK)
-		status = search_grid(&search);
+	status = search_grid(&search);
 	if (status == LW_OK) {
 		const struct lw_prediction around = best_of(&search, false)->prediction;
 
 		status = search_around(&search, around.fusion_bytes, around.cycle_ns);
 	}
 	if (status == LW_OK) {
-		qsort(list->tried.at, list->tried.n, sizeof(*list->tried.at), by_setting);
+		qsort(list->tried.at + search.first, list->tried.n - search.first,
+			sizeof(*list->tried.at), by_setting);
 		best = best_of(&search, true);
 		status = best ? add_advice(self, &search, best) : add_nothing(self, &search);
 	}
-	free(search.base_ns);
 	return status;
 }
+
+const struct lw_adviser lw_adviser_fusion_cycle = {
+	.id = fusion_cycle_id,
+	.title = "Fusion threshold and cycle time",
+	.run = advise,
+	.assumes =
+		"Computing does not change: the ready times of every rank and step are replayed as they were recorded, and what follows them is simulated. The loop is that of Horovod 0.20 to 0.28.",
+	.wrong_if =
+		"It sends operations of sizes that the run does not hold (marked x); computing slows down when the network is busier (few cores); other jobs were on the machine while it was recorded.",
+	.check = "Set both variables, record again, and compare the two with `lapwing report`.",
+};

@@ -2,6 +2,7 @@
 /* store.c - tables advice and prediction, replaced as a whole: the same run gives the same rows. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "analyzer/advise/advise.h"
 
@@ -18,7 +19,7 @@ static void bind_figure(sqlite3_stmt *row, int at, struct lw_figure figure)
 
 static int store_predictions(struct lw_store *store, const struct lw_advice_list *list)
 {
-	const struct lw_grid_row *tried;
+	const struct lw_trial *tried;
 	sqlite3_stmt *row;
 	int status = lw_store_prepare(store,
 		"INSERT INTO prediction(model, setting, step_ns, low_ns, high_ns, note)"
@@ -29,11 +30,14 @@ static int store_predictions(struct lw_store *store, const struct lw_advice_list
 		return status;
 	lw_vec_foreach (tried, &list->tried) {
 		const struct lw_prediction *prediction = &tried->prediction;
-		char setting[96];
+		char setting[160];
 
-		snprintf(setting, sizeof(setting),
-			"HOROVOD_FUSION_THRESHOLD=%.0f HOROVOD_CYCLE_TIME=%g",
-			prediction->fusion_bytes, prediction->cycle_ns / 1e6);
+		if (!strcmp(tried->id, "horovod.fusion_cycle"))
+			snprintf(setting, sizeof(setting),
+				"HOROVOD_FUSION_THRESHOLD=%.0f HOROVOD_CYCLE_TIME=%g",
+				prediction->fusion_bytes, prediction->cycle_ns / 1e6);
+		else
+			snprintf(setting, sizeof(setting), "%s: %s", tried->id, tried->label);
 		sqlite3_bind_text(row, 1, setting, -1, SQLITE_TRANSIENT);
 		bind_figure(row, 2, prediction->step_ns);
 		sqlite3_bind_text(row, 5,

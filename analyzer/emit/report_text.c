@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "analyzer/emit/report.h"
+#include "analyzer/emit/wrap.h"
 #include "base/units.h"
 
-enum { WIDTH = 79 };
 static const double negligible_frac = 0.005; /* of the exposed time: not worth a word */
 
 /* ---- pieces ------------------------------------------------------------------------------------- */
@@ -20,35 +20,10 @@ static const char *ns_text(struct lw_figure figure, char text[LW_UNIT_TEXT_BYTES
 	return isnan(figure.value) ? "?" : lw_ns_format(figure.value, text);
 }
 
-/* @text in lines of at most WIDTH, the first beginning in column @at, the others in @indent. */
-static void print_wrapped(FILE *out, int indent, int at, const char *text)
-{
-	bool is_first = true;
-
-	while (*text) {
-		int n = (int)strcspn(text, " ");
-
-		if (!is_first && at + 1 + n > WIDTH) {
-			fprintf(out, "\n%*s", indent, "");
-			at = indent;
-		} else if (!is_first) {
-			fputc(' ', out);
-			at++;
-		}
-		is_first = false;
-		fprintf(out, "%.*s", n, text);
-		at += n;
-		text += n;
-		while (*text == ' ')
-			text++;
-	}
-	fputc('\n', out);
-}
-
 static void print_paragraph(FILE *out, const char *text)
 {
 	fputs("  ", out);
-	print_wrapped(out, 2, 2, text);
+	lw_print_wrapped(out, 2, 2, text);
 }
 
 /* ---- what people ask first ------------------------------------------------------------------------ */
@@ -95,7 +70,7 @@ static void print_job(FILE *out, const struct lw_analysis *analysis)
 	if (!isnan(summary->cycle_ns.value))
 		snprintf(line + n, size - n, ", cycle %s",
 			lw_ns_format(summary->cycle_ns.value, number));
-	print_wrapped(out, 2, 0, line);
+	lw_print_wrapped(out, 2, 0, line);
 	fputc('\n', out);
 }
 
@@ -190,7 +165,7 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 	print_exposed(out, summary);
 	print_late_rank(out, summary);
 	fputs("  To change: ", out);
-	print_wrapped(out, 2, 13, lw_advise_top_line(&analysis->advice, advice));
+	lw_print_wrapped(out, 2, 13, lw_advise_top_line(&analysis->advice, advice));
 	fputc('\n', out);
 }
 
@@ -293,7 +268,7 @@ static void print_figure(FILE *out, const char *name, struct lw_figure figure,
 		snprintf(text, sizeof(text), "%s%s%s", format(figure.value, value),
 			*note ? ", " : "", note);
 	fprintf(out, "  %-18s ", name);
-	print_wrapped(out, 21, 21, text);
+	lw_print_wrapped(out, 21, 21, text);
 }
 
 static const char *plain_format(double value, char text[LW_UNIT_TEXT_BYTES])

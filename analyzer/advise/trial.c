@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyzer/advise/trial.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/units.h"
+
+static const double MIN_GAIN_FRAC = 0.005; /* less than repeats of the same job differ by */
+
+int lw_advise_base(struct lw_advice_list *list)
+{
+	size_t n = lw_replay_n(list->replay);
+
+	list->base_ns = malloc(2 * n * sizeof(*list->base_ns));
+	if (!list->base_ns)
+		return lw_fail(LW_ERR_NOMEM, "no memory to compare %zu steps", n);
+	list->other_ns = list->base_ns + n;
+	return lw_replay_predict(list->replay, &LW_WHATIF_RECORDED, &list->base, list->base_ns);
+}
+
+int lw_advise_try(struct lw_advice_list *list, const char *id, const struct lw_whatif *whatif,
+	struct lw_trial *ret_trial, const char *label, ...)
+{
+	struct lw_trial trial = {.id = id};
+	const struct lw_prediction *prediction = &trial.prediction;
+	va_list arguments;
+	int status = lw_replay_predict(list->replay, whatif, &trial.prediction, list->other_ns);
+
+	if (status < 0)
+		return status;
+	va_start(arguments, label);
+	vsnprintf(trial.label, sizeof(trial.label), label, arguments);
+	va_end(arguments);
+	trial.step_ns = prediction->step_ns;
+	trial.step_ns.value /= prediction->n_passes;
+	trial.step_ns.low /= prediction->n_passes;
+	trial.step_ns.high /= prediction->n_passes;
+	trial.gain_ns = lw_replay_gain(
+		list->replay, &list->base, list->base_ns, prediction, list->other_ns);
+	if (prediction->is_extrapolated) { /* what is not known about its operations counts too */
+		trial.gain_ns.low -= trial.step_ns.high - trial.step_ns.value;
+		trial.gain_ns.high += trial.step_ns.value - trial.step_ns.low;
+	}
+	trial.gain_ns.how = prediction->step_ns.how;
+	trial.gain_ns.why = prediction->step_ns.why;
+	if (prediction->is_recorded)
+		trial.gain_ns.low = trial.gain_ns.high = 0;
+	if (ret_trial)
+		*ret_trial = trial;
+	return lw_vec_push(&list->tried, trial);
+}
+
+bool lw_advise_is_sure(const struct lw_advice_list *list, const struct lw_trial *trial)
+{
+	return trial->gain_ns.low > 0 &&
+	       trial->gain_ns.value > MIN_GAIN_FRAC * list->base.step_ns.value;
+}
+
+struct lw_figure lw_advise_gain_frac(
+	const struct lw_advice_list *list, const struct lw_trial *trial)
+{
+	double base_ns = list->base.step_ns.value;
+	struct lw_figure gain = trial->gain_ns;
+
+	gain.value /= base_ns;
+	gain.low /= base_ns;
+	gain.high /= base_ns;
+	return gain;
+}
+
+int lw_advise_add(struct lw_advice_list *list, const struct lw_adviser *self,
+	enum lw_advice_kind kind, const struct lw_trial *trial, struct lw_advice **ret_advice)
+{
+	const struct lw_prediction *prediction = &trial->prediction;
+	struct lw_advice advice = {.id = self->id, .title = self->title, .kind = kind};
+
+	snprintf(advice.sure, sizeof(advice.sure),
+		"replayed over %u steps; the replay of the %s was off by %.1f %%%s%s",
+		list->replay->n_steps,
+		list->replay->is_setting_known || list->replay->is_ddp ? "recorded setting"
+								       : "assumed default",
+		100 * list->replay->error_frac,
+		prediction->is_extrapolated ? "; extrapolated: "
+		: prediction->step_ns.why   ? "; "
+					    : "",
+		prediction->step_ns.why ? prediction->step_ns.why : "");
+	advice.step_ns = trial->step_ns;
+	advice.gain_frac = lw_advise_gain_frac(list, trial);
+	if (lw_vec_push(&list->advice, advice) < 0)
+		return LW_ERR_NOMEM;
+	*ret_advice = &list->advice.at[list->advice.n - 1];
+	return LW_OK;
+}
+
+void lw_advise_set(struct lw_advice *advice, const char *name, const char *format, ...)
+{
+	struct lw_advice_set *set = &advice->set[advice->n_sets++];
+	va_list arguments;
+
+	set->name = name;
+	va_start(arguments, format);
+	vsnprintf(set->value, sizeof(set->value), format, arguments);
+	va_end(arguments);
+}
+
+int lw_advise_code(struct lw_advice *advice, const char *format, ...)
+{
+	va_list arguments;
+	int n;
+
+	va_start(arguments, format);
+	n = vasprintf(&advice->code, format, arguments);
+	va_end(arguments);
+	if (n >= 0)
+		return LW_OK;
+	advice->code = NULL;
+	return lw_fail(LW_ERR_NOMEM, "no memory for the lines of an advice");
+}
+
+const char *lw_advise_gain_text(
+	const struct lw_advice_list *list, const struct lw_trial *trial, char text[128])
+{
+	char from[LW_UNIT_TEXT_BYTES], to[LW_UNIT_TEXT_BYTES];
+	double base_ns = list->base.step_ns.value;
+
+	snprintf(text, 128, "from %s to %s, %.1f %% (%.1f to %.1f)", lw_ns_format(base_ns, from),
+		lw_ns_format(trial->step_ns.value, to), 100 * trial->gain_ns.value / base_ns,
+		100 * trial->gain_ns.low / base_ns, 100 * trial->gain_ns.high / base_ns);
+	return text;
+}

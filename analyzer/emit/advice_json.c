@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* advice_json.c - advice for other programs: docs/schema/advise.json. */
+#include <string.h>
+
+#include "analyzer/advise/trial.h"
+#include "analyzer/emit/advice.h"
+#include "analyzer/emit/report.h"
+
+static void put_advice(struct lw_json *json, const struct lw_advice *advice)
+{
+	lw_json_object(json, NULL);
+	lw_json_string(json, "id", advice->id);
+	lw_json_string(json, "title", advice->title);
+	lw_json_string(json, "kind", lw_advice_kind_name(advice->kind));
+	lw_json_string(json, "why", advice->why);
+	lw_json_string(json, "sure", advice->sure);
+	lw_json_object(json, "set");
+	for (uint32_t i = 0; i < advice->n_sets; i++)
+		lw_json_string(json, advice->set[i].name, advice->set[i].value);
+	lw_json_object_end(json);
+	lw_json_string(json, "code", advice->code);
+	lw_json_figure(json, "step_ns", advice->step_ns);
+	lw_json_figure(json, "gain_frac", advice->gain_frac);
+	lw_json_object_end(json);
+}
+
+static void put_trial(
+	struct lw_json *json, const struct lw_advice_list *list, const struct lw_trial *trial)
+{
+	lw_json_object(json, NULL);
+	lw_json_string(json, "label", trial->label);
+	lw_json_int(json, "n_ranks", trial->prediction.n_ranks);
+	lw_json_int(json, "n_passes", trial->prediction.n_passes);
+	lw_json_bool(json, "is_recorded", trial->prediction.is_recorded);
+	lw_json_bool(json, "is_extrapolated", trial->prediction.is_extrapolated);
+	lw_json_figure(json, "step_ns", trial->step_ns);
+	lw_json_figure(json, "gain_frac", lw_advise_gain_frac(list, trial));
+	lw_json_object_end(json);
+}
+
+static void put_trials(
+	struct lw_json *json, const struct lw_advice_list *list, const char *key, const char *id)
+{
+	const struct lw_trial *trial;
+
+	lw_json_array(json, key);
+	lw_vec_foreach (trial, &list->tried)
+		if (!strcmp(trial->id, id))
+			put_trial(json, list, trial);
+	lw_json_array_end(json);
+}
+
+static void put_findings(struct lw_json *json, const struct lw_advice_list *list, const char *id)
+{
+	const struct lw_finding *finding;
+
+	lw_json_array(json, "findings");
+	lw_vec_foreach (finding, &list->findings) {
+		if (id && strcmp(finding->id, id))
+			continue;
+		lw_json_object(json, NULL);
+		lw_json_string(json, "id", finding->id);
+		lw_json_string(json, "text", finding->text);
+		lw_json_object_end(json);
+	}
+	lw_json_array_end(json);
+}
+
+static void put_replay(struct lw_json *json, const struct lw_advice_list *list)
+{
+	const struct lw_trial *trial, *standard = lw_advise_default(list);
+	int64_t n_settings = 0;
+
+	lw_vec_foreach (trial, &list->tried)
+		n_settings += !strcmp(trial->id, "horovod.fusion_cycle");
+	lw_json_object(json, "replay");
+	lw_json_int(json, "n_steps", list->replay->n_steps);
+	lw_json_double(json, "error_frac", list->replay->error_frac);
+	lw_json_double(json, "bias_ns", list->replay->bias_ns);
+	lw_json_int(json, "n_settings", n_settings);
+	lw_json_object_end(json);
+	if (!standard) {
+		lw_json_null(json, "defaults");
+		return;
+	}
+	lw_json_object(json, "defaults");
+	lw_json_double(json, "fusion_bytes", standard->prediction.fusion_bytes);
+	lw_json_double(json, "cycle_ns", standard->prediction.cycle_ns);
+	lw_json_bool(json, "is_recorded", standard->prediction.is_recorded);
+	lw_json_figure(json, "step_ns", standard->step_ns);
+	lw_json_figure(json, "gain_frac", lw_advise_gain_frac(list, standard));
+	lw_json_object_end(json);
+}
+
+void lw_advice_json(struct lw_json *json, const struct lw_advice_list *list)
+{
+	const struct lw_advice *advice;
+
+	lw_json_object(json, "baseline");
+	lw_json_figure(json, "step_ns", list->baseline_ns);
+	lw_json_object_end(json);
+	lw_json_array(json, "advice");
+	lw_vec_foreach (advice, &list->advice)
+		put_advice(json, advice);
+	lw_json_array_end(json);
+	put_findings(json, list, NULL);
+	put_trials(json, list, "sensitivities", "sensitivity");
+	put_trials(json, list, "scaling", "scaling.ranks");
+	if (list->replay) {
+		put_replay(json, list);
+	} else {
+		lw_json_null(json, "replay");
+		lw_json_null(json, "defaults");
+	}
+}
+
+void lw_advice_explain_json(struct lw_json *json, const struct lw_advice_list *list, const char *id)
+{
+	const struct lw_adviser *adviser = lw_advise_adviser(id);
+
+	lw_json_object(json, "explain");
+	lw_json_string(json, "id", id);
+	lw_json_string(json, "title", adviser->title);
+	put_findings(json, list, id);
+	put_trials(json, list, "tried", id);
+	lw_json_string(json, "assumes", adviser->assumes);
+	lw_json_string(json, "wrong_if", adviser->wrong_if);
+	lw_json_string(json, "check", adviser->check);
+	lw_json_object_end(json);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * advice_text.c - advice for people: first what can be set, then what needs code, what other hardware
+ * would bring, what is not known; and the whole story of one adviser.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "analyzer/advise/trial.h"
+#include "analyzer/emit/advice.h"
+#include "analyzer/emit/wrap.h"
+#include "base/units.h"
+
+enum { COLUMN = 13, MAX_LISTED_LINES = 6 };
+
+/* "  name       text", wrapped into the column of the text. */
+static void print_row(FILE *out, const char *name, const char *text)
+{
+	fprintf(out, "  %-*s", COLUMN - 2, name);
+	lw_print_wrapped(out, COLUMN, COLUMN, text);
+}
+
+static size_t n_lines(const char *text)
+{
+	size_t n = 1;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+/* As it is to be pasted: never wrapped. */
+static void print_code(FILE *out, const char *code, bool with_all)
+{
+	if (!with_all && n_lines(code) > MAX_LISTED_LINES) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "%zu lines: --explain prints them", n_lines(code));
+		print_row(out, "code", text);
+		return;
+	}
+	for (const char *line = code; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		fprintf(out, "  %-*s%.*s\n", COLUMN - 2, line == code ? "code" : "",
+			(int)strcspn(line, "\n"), line);
+	}
+}
+
+static const char *const kind_texts[] = {
+	[LW_ADVICE_SET] = "can be set today, without touching code",
+	[LW_ADVICE_CODE] =
+		"needs these lines in the training script; what is trained stays the same",
+	[LW_ADVICE_TRAINING] =
+		"needs these lines in the training script, and changes what is trained",
+	[LW_ADVICE_HARDWARE] = "no setting: what other hardware would bring",
+	[LW_ADVICE_WHAT_IF] = "no setting: what it would bring if it were so",
+};
+
+static void print_advice(
+	const struct lw_advice *advice, const struct lw_advice_list *list, bool with_all, FILE *out)
+{
+	char step[LW_UNIT_TEXT_BYTES], now[LW_UNIT_TEXT_BYTES], text[256];
+
+	fprintf(out, "%s (%s)\n", advice->title, advice->id);
+	for (uint32_t i = 0; i < advice->n_sets; i++)
+		fprintf(out, "  %-*s%s=%s\n", COLUMN - 2, "set", advice->set[i].name,
+			advice->set[i].value);
+	if (advice->code)
+		print_code(out, advice->code, with_all);
+	snprintf(text, sizeof(text), "%s instead of %s: %.1f %% less (95 %%: %.1f to %.1f)",
+		lw_ns_format(advice->step_ns.value, step),
+		lw_ns_format(list->baseline_ns.value, now), 100 * advice->gain_frac.value,
+		100 * advice->gain_frac.low, 100 * advice->gain_frac.high);
+	print_row(out, "step", text);
+	print_row(out, "why", advice->why);
+	print_row(out, "how sure", advice->sure);
+	print_row(out, "kind", kind_texts[advice->kind]);
+}
+
+static void print_findings(const struct lw_advice_list *list, const char *id, FILE *out)
+{
+	const struct lw_finding *finding;
+
+	lw_vec_foreach (finding, &list->findings) {
+		if (id && strcmp(finding->id, id))
+			continue;
+		fprintf(out, "%s: ", finding->id);
+		lw_print_wrapped(out, 2, (int)strlen(finding->id) + 2, finding->text);
+	}
+}
+
+/* What everyone asks after: Horovod's own setting, unless it is the recorded one. */
+static void print_default(const struct lw_advice_list *list, FILE *out)
+{
+	const struct lw_trial *trial = lw_advise_default(list);
+	char gain[128], text[256];
+
+	if (!trial || trial->prediction.is_recorded)
+		return;
+	snprintf(text, sizeof(text),
+		"Horovod's own setting (128 MiB, 1 ms) would change the step %s%s.",
+		lw_advise_gain_text(list, trial, gain),
+		trial->prediction.is_extrapolated ? "; extrapolated" : "");
+	lw_print_wrapped(out, 0, 0, text);
+}
+
+static void print_sensitivities(const struct lw_advice_list *list, FILE *out)
+{
+	const struct lw_trial *trial;
+	bool is_first = true;
+
+	lw_vec_foreach (trial, &list->tried) {
+		double gain_frac = lw_advise_gain_frac(list, trial).value;
+
+		if (strcmp(trial->id, "sensitivity"))
+			continue;
+		if (is_first)
+			fputs("\nWhat the step depends on: ", out);
+		fprintf(out, "%s%s %+.1f %%", is_first ? "\n  " : ", ", trial->label,
+			-100 * gain_frac);
+		is_first = false;
+	}
+	if (!is_first)
+		fputc('\n', out);
+}
+
+static void print_ids(const struct lw_advice_list *list, FILE *out)
+{
+	const struct lw_adviser *adviser;
+	char text[LW_ADVICE_TEXT_BYTES];
+	int n = snprintf(text, sizeof(text), "`--explain ID` tells the whole story of one:");
+
+	for (size_t i = 0; (adviser = lw_advise_nth(i)); i++)
+		if (lw_advise_spoke(list, adviser->id))
+			n += snprintf(text + n, sizeof(text) - (size_t)n, " %s", adviser->id);
+	fputc('\n', out);
+	lw_print_wrapped(out, 2, 0, text);
+}
+
+void lw_advice_text(const struct lw_advice_list *list, FILE *out)
+{
+	const struct lw_advice *advice;
+
+	lw_vec_foreach (advice, &list->advice)
+		print_advice(advice, list, false, out);
+	print_findings(list, NULL, out);
+	print_default(list, out);
+	print_sensitivities(list, out);
+	print_ids(list, out);
+}
+
+/* ---- the story of one ----------------------------------------------------------------------------- */
+
+static void print_bytes_range(const struct lw_replay *replay, FILE *out)
+{
+	char least[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES], cheap[LW_UNIT_TEXT_BYTES],
+		dear[LW_UNIT_TEXT_BYTES], text[256];
+
+	lw_bytes_format((double)replay->min_batch_bytes, least);
+	lw_bytes_format((double)replay->max_batch_bytes, most);
+	snprintf(text, sizeof(text), "%.1f a step, of %s to %s", replay->batches_per_step, least,
+		most);
+	print_row(out, "operations", text);
+	snprintf(text, sizeof(text), "%s on the wire for %s, %s for %s (mean, back to back)",
+		lw_ns_format(lw_wire_mean_ns(&replay->wire, replay->min_batch_bytes, 0), cheap),
+		least,
+		lw_ns_format(lw_wire_mean_ns(&replay->wire, replay->max_batch_bytes, 0), dear),
+		most);
+	print_row(out, "one takes", text);
+}
+
+static void print_numbers(const struct lw_advice_list *list, FILE *out)
+{
+	const struct lw_replay *replay = list->replay;
+	const struct lw_hvd_totals *totals = &list->base.totals;
+	char a[LW_UNIT_TEXT_BYTES], b[LW_UNIT_TEXT_BYTES], c[LW_UNIT_TEXT_BYTES], text[256];
+	double n = replay->input.n_steps;
+
+	fputs("\nNumbers it stands on\n", out);
+	snprintf(text, sizeof(text), "%u counted, %u ranks; median %s (95 %%: %s to %s), measured",
+		replay->n_steps, replay->input.n_ranks, lw_ns_format(list->baseline_ns.value, a),
+		lw_ns_format(list->baseline_ns.low, b), lw_ns_format(list->baseline_ns.high, c));
+	print_row(out, "steps", text);
+	if (!replay->is_ddp) {
+		snprintf(text, sizeof(text),
+			"fusion threshold %s, cycle %g ms, %s; a round takes %s",
+			lw_bytes_format((double)replay->setting.fusion_bytes, a),
+			(double)replay->setting.cycle_ns / 1e6,
+			replay->is_setting_known ? "recorded" : "assumed",
+			lw_ns_format(replay->cost.round_ns, b));
+		print_row(out, "setting", text);
+	}
+	print_bytes_range(replay, out);
+	snprintf(text, sizeof(text),
+		"%s a step, of which %s on the wire, %s waiting for cycles and ranks",
+		lw_ns_format(totals->exposed_ns / n, a),
+		lw_ns_format(totals->exposed_wire_ns / n, b),
+		lw_ns_format(totals->exposed_cycle_ns / n, c));
+	print_row(out, "exposed", text);
+	snprintf(text, sizeof(text),
+		"the recorded setting, simulated, is off by %.1f %% (%s%s a step, which is added to every prediction)",
+		100 * replay->error_frac, replay->bias_ns < 0 ? "-" : "+",
+		lw_ns_format(fabs(replay->bias_ns), a));
+	print_row(out, "replay", text);
+}
+
+static void print_trials(const struct lw_advice_list *list, const char *id, FILE *out)
+{
+	const struct lw_trial *trial;
+	bool is_first = true, any = false;
+
+	lw_vec_foreach (trial, &list->tried) {
+		const struct lw_prediction *prediction = &trial->prediction;
+		struct lw_figure gain_frac = lw_advise_gain_frac(list, trial);
+		char step[LW_UNIT_TEXT_BYTES], low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
+
+		if (strcmp(trial->id, id))
+			continue;
+		if (is_first)
+			fprintf(out, "\nWhat was tried\n  %-30s %9s %19s %10s\n", "", "step",
+				"95 %", "less");
+		is_first = false;
+		any = any || prediction->is_extrapolated;
+		fprintf(out, "  %-30.30s %9s %9s-%9s %8.1f %%%s%s\n", trial->label,
+			lw_ns_format(trial->step_ns.value, step),
+			lw_ns_format(trial->step_ns.low, low),
+			lw_ns_format(trial->step_ns.high, high), 100 * gain_frac.value,
+			prediction->is_recorded ? " now" : "",
+			prediction->is_extrapolated ? " x" : "");
+	}
+	if (any)
+		fputs("  x: sends operations of sizes that this run does not hold\n", out);
+}
+
+static void print_section(FILE *out, const char *title, const char *text)
+{
+	fprintf(out, "\n%s\n  ", title);
+	lw_print_wrapped(out, 2, 2, text);
+}
+
+void lw_advice_explain_text(const struct lw_advice_list *list, const char *id, FILE *out)
+{
+	const struct lw_adviser *adviser = lw_advise_adviser(id);
+	const struct lw_advice *advice;
+
+	lw_vec_foreach (advice, &list->advice)
+		if (!strcmp(advice->id, id))
+			print_advice(advice, list, true, out);
+	print_findings(list, id, out);
+	if (!list->replay)
+		return;
+	print_numbers(list, out);
+	print_trials(list, id, out);
+	print_section(out, "What the model assumes", adviser->assumes);
+	print_section(out, "What could make it wrong", adviser->wrong_if);
+	print_section(out, "How to check it", adviser->check);
+}
