@@ -142,9 +142,8 @@ static const struct kind_table tables[LW_EV_COUNT] = {
 	[LW_EV_GRADIENT] = {"gradient", {THREAD, AT, OF("reducer", FIELD_U32, gradient.reducer),
 						OF("position", FIELD_U32, gradient.position)}},
 	[LW_EV_PROBE] = {"probe",
-		{THREAD, SPAN, OP("op"), OF("comm_key", FIELD_64, probe.comm),
-			OF("bytes", FIELD_64, probe.bytes), OF("number", FIELD_U32, probe.number),
-			OF("burst", FIELD_U32, probe.burst),
+		{THREAD, SPAN, OP("op"), OF("bytes", FIELD_64, probe.bytes),
+			OF("number", FIELD_U32, probe.number), OF("burst", FIELD_U32, probe.burst),
 			OF("position", FIELD_U32, probe.position),
 			OF("transport", FIELD_U16, probe.transport)}},
 };

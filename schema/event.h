@@ -371,14 +371,13 @@ struct lw_ev_gradient {
 
 /* All ranks make the same probe operations in the same order. */
 struct lw_ev_probe {
-	uint64_t comm;      /* key of struct lw_ev_comm, 0 = not known */
 	uint64_t bytes;     /* payload of every rank */
 	uint32_t number;    /* k-th of the probe, from 0, the same on all ranks */
 	uint32_t burst;     /* operations of one burst follow each other at once, from 0 */
 	uint32_t position;  /* in its burst, from 0 */
 	uint16_t transport; /* enum lw_transport */
 	uint16_t reserved16;
-	uint64_t reserved;
+	uint64_t reserved[2];
 };
 
 struct lw_event {

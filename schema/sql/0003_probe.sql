@@ -2,7 +2,6 @@ CREATE TABLE probe(              -- one collective of `record --probe`: sent by 
     thread_id INTEGER NOT NULL, seq INTEGER NOT NULL,
     start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,
     op INTEGER NOT NULL,         -- enum lw_coll
-    comm_key INTEGER NOT NULL,
     bytes INTEGER NOT NULL,      -- payload of every rank
     number INTEGER NOT NULL,     -- k-th of the probe, from 0, the same on all ranks
     burst INTEGER NOT NULL,      -- operations of one burst follow each other at once

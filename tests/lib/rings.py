@@ -35,7 +35,7 @@ KINDS = {
     20: ("THREAD", "<Q32x", "name"),
     21: ("PARAMETER", "<IIQH22x", "reducer position bytes dtype"),
     22: ("GRADIENT", "<II32x", "reducer position"),
-    23: ("PROBE", "<QQIIIH10x", "comm bytes number burst position transport"),
+    23: ("PROBE", "<QIIIH18x", "bytes number burst position transport"),
 }
 TEXTS = {"command", "where", "detail"}
 COLLS = {1: "allreduce", 2: "allgather", 3: "broadcast", 4: "alltoall", 5: "reducescatter", 6: "reduce", 10: "barrier",

@@ -324,13 +324,13 @@ static void probe_operations_join_over_all_ranks(void **state)
 	struct lw_run *run, *plain = run_fixture_analyze(&spec);
 
 	(void)state;
-	/* thread, seq, start, end, op, comm, bytes, number, burst, position, transport; rank 1 comes later */
+	/* thread, seq, start, end, op, bytes, number, burst, position, transport; rank 1 comes later */
 	spec.extra_sql =
-		"INSERT INTO probe VALUES(2, 0, 1000, 5000, 1, 7, 8, 0, 0, 0, 2), (4, 0, 3000, 5500, 1, 7, 8, 0, 0, 0, 2),"
-		" (4, 1, 5600, 7000, 1, 7, 64, 1, 0, 1, 2), (2, 1, 5100, 6900, 1, 7, 64, 1, 0, 1, 2),"
-		" (2, 2, 9000, 9900, 1, 7, 64, 2, 1, 0, 2), (4, 2, 9100, 9950, 1, 7, 64, 3, 1, 0, 2),"
-		" (2, 3, 9900, 9990, 1, 7, 512, 4, 2, 0, 2), (4, 3, 9910, 9980, 1, 7, 512, 4, 2, 0, 2),"
-		" (2, 4, 9995, 9999, 1, 7, 512, 5, 2, 1, 2), (4, 4, 9996, 9998, 1, 7, 64, 5, 2, 1, 2)";
+		"INSERT INTO probe VALUES(2, 0, 1000, 5000, 1, 8, 0, 0, 0, 2), (4, 0, 3000, 5500, 1, 8, 0, 0, 0, 2),"
+		" (4, 1, 5600, 7000, 1, 64, 1, 0, 1, 2), (2, 1, 5100, 6900, 1, 64, 1, 0, 1, 2),"
+		" (2, 2, 9000, 9900, 1, 64, 2, 1, 0, 2), (4, 2, 9100, 9950, 1, 64, 3, 1, 0, 2),"
+		" (2, 3, 9900, 9990, 1, 512, 4, 2, 0, 2), (4, 3, 9910, 9980, 1, 512, 4, 2, 0, 2),"
+		" (2, 4, 9995, 9999, 1, 512, 5, 2, 1, 2), (4, 4, 9996, 9998, 1, 64, 5, 2, 1, 2)";
 	run = run_fixture_analyze(&spec);
 	assert_int_equal(run->probes.n, 3);
 	assert_int_equal(run->probes.at[0].bytes, 8);
@@ -364,8 +364,8 @@ static void probes_across_clocks_take_the_rank_that_came_last(void **state)
 	(void)state;
 	spec.extra_sql =
 		"INSERT INTO host VALUES(2, 'node2', 'boot-2', 'monotonic'); UPDATE process SET host_id = 2 WHERE id = 2;"
-		"INSERT INTO probe VALUES(2, 0, 1000, 5000, 1, 7, 8, 0, 0, 0, 1), (4, 0, 900300, 900550, 1, 7, 8, 0, 0, 0, 1),"
-		" (2, 1, 5500, 5600, 1, 7, 8, 1, 0, 1, 1), (4, 1, 900560, 901000, 1, 7, 8, 1, 0, 1, 1)";
+		"INSERT INTO probe VALUES(2, 0, 1000, 5000, 1, 8, 0, 0, 0, 1), (4, 0, 900300, 900550, 1, 8, 0, 0, 0, 1),"
+		" (2, 1, 5500, 5600, 1, 8, 1, 0, 1, 1), (4, 1, 900560, 901000, 1, 8, 1, 0, 1, 1)";
 	run = run_fixture_load(&spec);
 	assert_int_equal(run->probes.n, 2);
 	assert_int_equal(run->probes.at[0].last_end_ns - run->probes.at[0].last_start_ns, 250);
@@ -382,7 +382,7 @@ static void a_probe_without_a_rank_says_nothing(void **state)
 	(void)state;
 	spec.size = 3;
 	spec.extra_sql =
-		"INSERT INTO probe VALUES(2, 0, 10, 50, 1, 7, 8, 0, 0, 0, 1), (4, 0, 30, 55, 1, 7, 8, 0, 0, 0, 1)";
+		"INSERT INTO probe VALUES(2, 0, 10, 50, 1, 8, 0, 0, 0, 1), (4, 0, 30, 55, 1, 8, 0, 0, 0, 1)";
 	run = run_fixture_load(&spec);
 	assert_int_equal(run->probes.n, 0);
 	assert_int_equal(run_fixture_diag(run, "probe not whole"), 1);
