@@ -143,6 +143,7 @@ static void extrapolate(
 
 	prediction->step_ns.low += fmin(low_ns, 0);
 	prediction->step_ns.high += fmax(high_ns, 0);
+	prediction->error.sizes_ns = (fmax(high_ns, 0) - fmin(low_ns, 0)) / 2;
 	if (high_ns - low_ns <= EXTRAPOLATED_FRAC * raw_ns)
 		return;
 	prediction->is_extrapolated = true;
@@ -168,7 +169,7 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 {
 	uint32_t n = replay->n_steps;
 	double *raw_ns = malloc(2 * n * sizeof(*raw_ns)), *sorted = raw_ns + n;
-	double median_ns, low_ns, high_ns, wire_ns, off_ns;
+	double median_ns, low_ns, high_ns, off_ns;
 	struct lw_prediction prediction = {0};
 	struct lw_whatif_job job = {0};
 	int status = raw_ns ? LW_OK : lw_fail(LW_ERR_NOMEM, "no memory to predict %u steps", n);
@@ -190,11 +191,13 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 		prediction.replicate_ns[k] = simulate(&job, NULL, sorted, NULL) - median_ns;
 	}
 	job.wire.use_replicate = -1;
-	wire_ns = half_width(prediction.replicate_ns);
-
-	/* independent sources of error: steps, the correction, costs, and what else the model misses */
-	off_ns = prediction.is_recorded ? 0 : hypot(replay->bias_ns, other_setting_ns(replay));
-	off_ns = replay->residual_ns * replay->residual_ns + wire_ns * wire_ns + off_ns * off_ns;
+	prediction.error = (struct lw_prediction_error){.steps_ns = (high_ns - low_ns) / 2,
+		.replay_ns = prediction.is_recorded ? replay->residual_ns
+						    : hypot(replay->residual_ns, replay->bias_ns),
+		.costs_ns = half_width(prediction.replicate_ns),
+		.settings_ns = prediction.is_recorded ? 0 : other_setting_ns(replay)};
+	off_ns = pow(prediction.error.replay_ns, 2) + pow(prediction.error.costs_ns, 2) +
+		 pow(prediction.error.settings_ns, 2);
 	prediction.step_ns = (struct lw_figure){median_ns + replay->bias_ns,
 		median_ns + replay->bias_ns - sqrt(pow(median_ns - low_ns, 2) + off_ns),
 		median_ns + replay->bias_ns + sqrt(pow(high_ns - median_ns, 2) + off_ns),

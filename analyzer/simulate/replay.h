@@ -86,6 +86,16 @@ struct lw_whatif {
 #define LW_WHATIF_RECORDED                                                                         \
 	((struct lw_whatif){NAN, NAN, 0, 1, 1, 1, 0, NULL, false, 0, 0, 0, false, 0, 0})
 
+/* What the interval of a prediction is made of: half widths, ns. They are independent of each other, so
+ * their squares add up; only what is not known about sizes is added as it is. */
+struct lw_prediction_error {
+	double steps_ns;    /* the steps of a run differ */
+	double replay_ns;   /* what the replay of the recorded setting missed, corrected or not */
+	double costs_ns;    /* the costs of its operations were fitted */
+	double settings_ns; /* what is missed of other settings alone; 0 for the recorded one */
+	double sizes_ns;    /* sizes that the run does not hold */
+};
+
 struct lw_prediction {
 	struct lw_figure step_ns; /* median step; how = PREDICTED, or ASSUMED with why set */
 	bool is_recorded;         /* the setting of the run itself */
@@ -93,6 +103,7 @@ struct lw_prediction {
 	double fusion_bytes, cycle_ns;
 	uint32_t n_ranks;
 	uint32_t n_passes; /* backward passes in this step, of the recorded steps' length; >= 1 */
+	struct lw_prediction_error error;
 	struct lw_hvd_totals totals; /* of all steps, the warm-up included */
 	/* the median step with the costs of resampled steps, less that with the fit itself */
 	double replicate_ns[LW_WIRE_REPLICATES];
