@@ -13,38 +13,44 @@ enum {
 	MIN_PERIOD_NS = 1000, /* a loop with cycle time 0 cannot turn faster than this */
 };
 
+struct done { /* sums over the operations of a step, up to the end of one */
+	int64_t start_ns, wire_start_ns, wire_end_ns, end_ns; /* of this one */
+	int64_t wire_ns, copy_ns;                             /* of all before it */
+};
+
 struct lw_hvd_sim {
 	uint32_t n_ranks, n_tensors;
 	/* by rank */
 	int64_t *start_ns; /* of this step */
-	int64_t *enter_ns; /* of this round */
-	int64_t *next_ns;  /* of the next round, while looking ahead */
-	int64_t *free_ns;  /* the loop's thread has nothing to do from here on */
-	int64_t *done_ns;  /* last operation of this step finished */
-	int64_t *op_start_ns, *op_wire_ns, *op_end_ns;
 	int64_t *blocked_ns, *resumed_ns, *end_ns;
-	double *hidden_wire_ns, *hidden_copy_ns; /* after blocked: on the wire, around it */
 	/* by tensor */
-	int64_t *last_ready_ns; /* over ranks, absolute */
-	uint32_t *pending;      /* tensors of this step, ascending last_ready_ns */
-	uint32_t *agreed;       /* of this round, ascending cache bit */
+	int64_t *last_ready_ns; /* over ranks, absolute; INT64_MAX = not in this step */
+	uint32_t *order;        /* all tensors, ascending last_ready_ns */
+	uint32_t *agreed;       /* of this round; while they are fused, what is left of them */
 	uint32_t *members;      /* of one batch */
 	uint32_t *skipped;
 	uint64_t *agreed_bits;
+	struct done *done; /* by operation of this step */
 };
 
 struct context { /* what one run looks at */
 	struct lw_hvd_sim *sim;
 	const struct lw_hvd_input *input;
+	const struct lw_hvd_setting *setting;
 	const struct lw_hvd_cost *cost;
 	const struct lw_hvd_observer *observer;
 	struct lw_hvd_totals totals;
 	uint64_t fusion_bytes;
-	int64_t cycle_ns;
+	int64_t oversleep_ns;
+	/* the loop, in step on all ranks */
+	int64_t enter_ns;     /* of this round */
+	int64_t free_ns;      /* the loop's thread has nothing to do from here on */
 	int64_t wire_free_ns; /* end of the last operation on the wire */
-	uint32_t step, n_ops; /* operations of this step so far */
 	bool was_idle;        /* the last round agreed on nothing, and cost what idle ones do */
 	bool was_busy;        /* it ran operations */
+	/* of this step */
+	uint32_t step, n_ops;          /* operations so far */
+	uint32_t n_in_step, n_pending; /* tensors; those not yet agreed are the last in order */
 };
 
 void lw_hvd_sim_free(struct lw_hvd_sim *sim)
@@ -52,48 +58,38 @@ void lw_hvd_sim_free(struct lw_hvd_sim *sim)
 	if (!sim)
 		return;
 	free(sim->start_ns);
-	free(sim->hidden_wire_ns);
 	free(sim->last_ready_ns);
-	free(sim->pending);
+	free(sim->order);
 	free(sim->agreed_bits);
+	free(sim->done);
 	free(sim);
 }
 
 int lw_hvd_sim_new(uint32_t n_ranks, uint32_t n_tensors, struct lw_hvd_sim **ret_sim)
 {
 	struct lw_hvd_sim *sim = calloc(1, sizeof(*sim));
-	int64_t **by_rank[] = {&sim->start_ns, &sim->enter_ns, &sim->next_ns, &sim->free_ns,
-		&sim->done_ns, &sim->op_start_ns, &sim->op_wire_ns, &sim->op_end_ns,
-		&sim->blocked_ns, &sim->resumed_ns, &sim->end_ns};
-	size_t n_by_rank = sizeof(by_rank) / sizeof(by_rank[0]);
-	int64_t *ranks = calloc((size_t)n_ranks * n_by_rank + 1, sizeof(*ranks));
-	double *hidden = calloc((size_t)n_ranks * 2 + 1, sizeof(*hidden));
-	int64_t *last = calloc((size_t)n_tensors + 1, sizeof(*last));
-	uint32_t *lists = calloc((size_t)n_tensors * 4 + 1, sizeof(*lists));
-	uint64_t *bits = calloc((size_t)n_tensors / 64 + 1, sizeof(*bits));
 
-	if (!sim || !ranks || !hidden || !last || !lists || !bits) {
-		free(sim);
-		free(ranks);
-		free(hidden);
-		free(last);
-		free(lists);
-		free(bits);
+	if (sim) {
+		sim->n_ranks = n_ranks;
+		sim->n_tensors = n_tensors;
+		sim->start_ns = calloc((size_t)n_ranks * 4 + 1, sizeof(*sim->start_ns));
+		sim->last_ready_ns = calloc((size_t)n_tensors + 1, sizeof(*sim->last_ready_ns));
+		sim->order = calloc((size_t)n_tensors * 4 + 1, sizeof(*sim->order));
+		sim->agreed_bits = calloc((size_t)n_tensors / 64 + 1, sizeof(*sim->agreed_bits));
+		sim->done = calloc((size_t)n_tensors + 1, sizeof(*sim->done));
+	}
+	if (!sim || !sim->start_ns || !sim->last_ready_ns || !sim->order || !sim->agreed_bits ||
+		!sim->done) {
+		lw_hvd_sim_free(sim);
 		return lw_fail(LW_ERR_NOMEM, "no memory to simulate %u ranks and %u tensors",
 			n_ranks, n_tensors);
 	}
-	sim->n_ranks = n_ranks;
-	sim->n_tensors = n_tensors;
-	for (size_t i = 0; i < n_by_rank; i++)
-		*by_rank[i] = ranks + i * n_ranks;
-	sim->hidden_wire_ns = hidden;
-	sim->hidden_copy_ns = hidden + n_ranks;
-	sim->last_ready_ns = last;
-	sim->pending = lists;
-	sim->agreed = lists + n_tensors;
-	sim->members = lists + (size_t)2 * n_tensors;
-	sim->skipped = lists + (size_t)3 * n_tensors;
-	sim->agreed_bits = bits;
+	sim->blocked_ns = sim->start_ns + n_ranks;
+	sim->resumed_ns = sim->start_ns + (size_t)2 * n_ranks;
+	sim->end_ns = sim->start_ns + (size_t)3 * n_ranks;
+	sim->agreed = sim->order + n_tensors;
+	sim->members = sim->order + (size_t)2 * n_tensors;
+	sim->skipped = sim->order + (size_t)3 * n_tensors;
 	*ret_sim = sim;
 	return LW_OK;
 }
@@ -107,6 +103,11 @@ uint64_t lw_hvd_effective_bytes(uint64_t fusion_bytes, uint32_t local_size)
 	return (fusion_bytes + unit_bytes - 1) / unit_bytes * unit_bytes;
 }
 
+static int64_t rounded(double ns) /* of a time >= 0 */
+{
+	return (int64_t)(ns + 0.5);
+}
+
 static const int64_t *step_ready(const struct context *c, uint32_t rank)
 {
 	size_t row = (size_t)c->step * c->input->n_ranks + rank;
@@ -114,146 +115,95 @@ static const int64_t *step_ready(const struct context *c, uint32_t rank)
 	return c->input->ready_ns + row * c->input->n_tensors;
 }
 
-/* Fills sim->pending and last_ready_ns. The order of the step before is nearly this one's, and
- * insertion is linear then. Return: tensors of this step. */
-static uint32_t collect_pending(struct context *c)
+/* Fills last_ready_ns, and order, from that of the step before, which is nearly this one's: insertion
+ * is linear then. */
+static void collect_pending(struct context *c)
 {
 	struct lw_hvd_sim *sim = c->sim;
-	uint32_t n = 0;
+	const int64_t *ready_ns = step_ready(c, 0);
+	uint32_t n_tensors = c->input->n_tensors;
+	int64_t *last_ns = sim->last_ready_ns;
 
-	for (uint32_t t = 0; t < c->input->n_tensors; t++)
-		sim->last_ready_ns[t] = INT64_MIN;
-	for (uint32_t r = 0; r < c->input->n_ranks; r++) {
-		const int64_t *ready_ns = step_ready(c, r);
+	for (uint32_t t = 0; t < n_tensors; t++)
+		last_ns[t] = ready_ns[t] < 0 ? INT64_MAX : sim->start_ns[0] + ready_ns[t];
+	for (uint32_t r = 1; r < c->input->n_ranks; r++) {
+		int64_t start_ns = sim->start_ns[r];
 
-		for (uint32_t t = 0; t < c->input->n_tensors; t++) {
-			int64_t at_ns = sim->start_ns[r] + ready_ns[t];
+		ready_ns = step_ready(c, r);
+		for (uint32_t t = 0; t < n_tensors; t++) {
+			int64_t at_ns = start_ns + ready_ns[t];
 
-			if (ready_ns[t] >= 0 && at_ns > sim->last_ready_ns[t])
-				sim->last_ready_ns[t] = at_ns;
+			last_ns[t] = at_ns > last_ns[t] ? at_ns : last_ns[t];
 		}
 	}
-	for (uint32_t t = 0; t < c->input->n_tensors; t++) {
-		uint32_t i = n;
+	c->n_in_step = n_tensors;
+	for (uint32_t k = 0; k < n_tensors; k++) {
+		uint32_t t = sim->order[k], i = k;
+		int64_t at_ns = last_ns[t];
 
-		if (sim->last_ready_ns[t] == INT64_MIN)
-			continue;
-		for (; i > 0 && sim->last_ready_ns[sim->pending[i - 1]] > sim->last_ready_ns[t];
-			i--)
-			sim->pending[i] = sim->pending[i - 1];
-		sim->pending[i] = t;
-		n++;
+		for (; i > 0 && last_ns[sim->order[i - 1]] > at_ns; i--)
+			sim->order[i] = sim->order[i - 1];
+		sim->order[i] = t;
+		c->n_in_step -= at_ns == INT64_MAX;
 	}
-	return n;
+	c->n_pending = c->n_in_step;
 }
 
-/* When each rank enters the round after the one it entered at sim->enter_ns. */
-static void next_round(const struct context *c, int64_t *ret_enter_ns)
+static int64_t first_pending_ns(const struct context *c)
 {
-	const struct lw_hvd_sim *sim = c->sim;
-
-	for (uint32_t r = 0; r < c->input->n_ranks; r++) {
-		int64_t due_ns = sim->enter_ns[r] + c->cycle_ns;
-
-		ret_enter_ns[r] = sim->free_ns[r] >= due_ns
-					  ? sim->free_ns[r]
-					  : due_ns + (int64_t)llround(c->cost->oversleep_ns);
-		if (ret_enter_ns[r] < sim->enter_ns[r] + MIN_PERIOD_NS)
-			ret_enter_ns[r] = sim->enter_ns[r] + MIN_PERIOD_NS;
-	}
+	return c->sim->last_ready_ns[c->sim->order[c->n_in_step - c->n_pending]];
 }
 
-static int64_t latest(const int64_t *at_ns, uint32_t n)
+/* When the ranks enter the round after the one that they entered at enter_ns. */
+static int64_t next_round_ns(const struct context *c)
 {
-	int64_t last_ns = at_ns[0];
+	int64_t due_ns = c->enter_ns + c->setting->cycle_ns;
+	int64_t next_ns = c->free_ns >= due_ns ? c->free_ns : due_ns + c->oversleep_ns;
 
-	for (uint32_t i = 1; i < n; i++)
-		last_ns = at_ns[i] > last_ns ? at_ns[i] : last_ns;
-	return last_ns;
+	return next_ns < c->enter_ns + MIN_PERIOD_NS ? c->enter_ns + MIN_PERIOD_NS : next_ns;
 }
 
-/* The rank that enters last did not sleep: the loop is late. */
-static bool is_late(const struct context *c)
-{
-	const struct lw_hvd_sim *sim = c->sim;
-	uint32_t last = 0;
-
-	for (uint32_t r = 1; r < c->input->n_ranks; r++)
-		if (sim->next_ns[r] > sim->next_ns[last])
-			last = r;
-	return sim->next_ns[last] == sim->free_ns[last];
-}
-
-/* All ranks enter and agree. Return: when the round ends, on all of them. */
+/* All ranks enter and agree. Rounds that agree on nothing, because no tensor is queued everywhere yet,
+ * follow each other at equal distance once one of them did: they are taken in one stride.
+ * Return: when the round ends. */
 static int64_t turn_round(struct context *c)
 {
-	struct lw_hvd_sim *sim = c->sim;
-	double cost_ns = c->cost->round_ns + (c->was_busy && is_late(c) ? c->cost->late_ns : 0);
-	int64_t end_ns;
+	int64_t next_ns = next_round_ns(c), needed_ns = first_pending_ns(c);
+	/* who is late did not sleep */
+	bool is_late = c->was_busy && next_ns == c->free_ns;
+	double cost_ns = c->cost->round_ns + (is_late ? c->cost->late_ns : 0);
 
-	memcpy(sim->enter_ns, sim->next_ns, c->input->n_ranks * sizeof(*sim->enter_ns));
-	end_ns = latest(sim->enter_ns, c->input->n_ranks) + (int64_t)llround(cost_ns);
-	for (uint32_t r = 0; r < c->input->n_ranks; r++)
-		sim->free_ns[r] = end_ns;
+	if (c->was_idle && needed_ns > next_ns) {
+		int64_t stride_ns = next_ns - c->enter_ns;
+		int64_t n_rounds = (needed_ns - 1 - next_ns) / stride_ns;
+
+		next_ns += n_rounds * stride_ns;
+		c->totals.n_rounds += (uint64_t)n_rounds;
+	}
 	c->totals.n_rounds++;
-	return end_ns;
+	c->enter_ns = next_ns;
+	c->free_ns = next_ns + rounded(cost_ns);
+	return c->free_ns;
 }
 
-/* Rounds that agree on nothing, because no tensor is queued everywhere before @needed_ns, follow each
- * other at equal distance once one of them did: take them in one stride. */
-static void skip_idle_rounds(struct context *c, int64_t needed_ns)
+/* Moves what this round agrees from pending to agreed, in the order of fusion. Return: how many. */
+static uint32_t take_agreed(struct context *c)
 {
 	struct lw_hvd_sim *sim = c->sim;
-	int64_t stride_ns = sim->next_ns[0] - sim->enter_ns[0];
-	int64_t last_ns = latest(sim->next_ns, c->input->n_ranks);
-	int64_t n_rounds;
+	const uint32_t *first = sim->order + c->n_in_step - c->n_pending;
+	uint32_t n_words = c->input->n_tensors / 64 + 1, n = 0, n_agreed = 0;
 
-	for (uint32_t r = 1; r < c->input->n_ranks; r++)
-		if (sim->next_ns[r] - sim->enter_ns[r] != stride_ns)
-			return;
-	n_rounds = (needed_ns - 1 - last_ns) / stride_ns;
-	if (n_rounds <= 0)
-		return;
-	for (uint32_t r = 0; r < c->input->n_ranks; r++) {
-		sim->next_ns[r] += n_rounds * stride_ns;
-		sim->enter_ns[r] += n_rounds * stride_ns;
-		sim->free_ns[r] += n_rounds * stride_ns;
+	while (n < c->n_pending && sim->last_ready_ns[first[n]] <= c->enter_ns)
+		n++;
+	c->n_pending -= n;
+	if (c->setting->is_uncached) {
+		memcpy(sim->agreed, first, n * sizeof(*first));
+		return n;
 	}
-	c->totals.n_rounds += (uint64_t)n_rounds;
-}
-
-static bool is_agreed(const struct context *c, uint32_t tensor)
-{
-	const struct lw_hvd_sim *sim = c->sim;
-
-	for (uint32_t r = 0; r < c->input->n_ranks; r++)
-		if (sim->start_ns[r] + step_ready(c, r)[tensor] > sim->enter_ns[r])
-			return false;
-	return true;
-}
-
-/* Moves what this round agrees from sim->pending to sim->agreed. Return: how many. */
-static uint32_t take_agreed(struct context *c, uint32_t *n_pending)
-{
-	struct lw_hvd_sim *sim = c->sim;
-	int64_t last_ns = latest(sim->enter_ns, c->input->n_ranks);
-	uint32_t n_words = c->input->n_tensors / 64 + 1, n_kept = 0, n_agreed = 0, i;
-
-	for (i = 0; i < *n_pending && sim->last_ready_ns[sim->pending[i]] <= last_ns; i++) {
-		uint32_t t = sim->pending[i];
-
-		if (is_agreed(c, t)) {
-			sim->agreed_bits[t / 64] |= UINT64_C(1) << (t % 64);
-			n_agreed++;
-		} else {
-			sim->pending[n_kept++] = t;
-		}
-	}
-	if (n_agreed == 0)
+	if (n == 0)
 		return 0;
-	memmove(sim->pending + n_kept, sim->pending + i, (*n_pending - i) * sizeof(*sim->pending));
-	*n_pending -= n_agreed;
-	n_agreed = 0;
+	for (uint32_t i = 0; i < n; i++)
+		sim->agreed_bits[first[i] / 64] |= UINT64_C(1) << (first[i] % 64);
 	for (uint32_t w = 0; w < n_words; w++)
 		for (; sim->agreed_bits[w]; sim->agreed_bits[w] &= sim->agreed_bits[w] - 1)
 			sim->agreed[n_agreed++] =
@@ -262,18 +212,18 @@ static uint32_t take_agreed(struct context *c, uint32_t *n_pending)
 }
 
 /* Horovod's greedy fusion with look-ahead: the head takes what fits behind it; one that does not is
- * skipped as long as the batch and all skipped ones together would still fit. Takes one batch off
- * the front of sim->agreed. Return: tensors left there. */
+ * skipped as long as the batch and all skipped ones together would still fit. Takes one batch out of
+ * agreed[@from..@to). Return: where what is left of it begins. */
 static uint32_t take_batch(
-	struct context *c, uint32_t n_agreed, uint32_t *ret_n, uint64_t *ret_bytes)
+	struct context *c, uint32_t from, uint32_t to, uint32_t *ret_n, uint64_t *ret_bytes)
 {
 	struct lw_hvd_sim *sim = c->sim;
 	const struct lw_hvd_tensor *tensors = c->input->tensors;
-	uint32_t head = sim->agreed[0], n = 0, n_skipped = 0, i;
+	uint32_t head = sim->agreed[from], n = 0, n_skipped = 0, i;
 	uint64_t bytes = tensors[head].bytes, skipped_bytes = 0;
 
 	sim->members[n++] = head;
-	for (i = 1; i < n_agreed && tensors[head].fuse_class >= 0; i++) {
+	for (i = from + 1; i < to && tensors[head].fuse_class >= 0; i++) {
 		const struct lw_hvd_tensor *next = &tensors[sim->agreed[i]];
 
 		if (next->fuse_class == tensors[head].fuse_class &&
@@ -287,26 +237,16 @@ static uint32_t take_batch(
 			break;
 		sim->skipped[n_skipped++] = sim->agreed[i];
 	}
-	memmove(sim->agreed + n_skipped, sim->agreed + i, (n_agreed - i) * sizeof(*sim->agreed));
-	memcpy(sim->agreed, sim->skipped, n_skipped * sizeof(*sim->agreed));
+	memcpy(sim->agreed + i - n_skipped, sim->skipped, n_skipped * sizeof(*sim->agreed));
 	*ret_n = n;
 	*ret_bytes = bytes;
-	return n_agreed - n;
+	return i - n_skipped;
 }
 
-static int64_t after(int64_t since_ns, int64_t from_ns, int64_t to_ns)
+static void count_batch(
+	struct context *c, uint32_t n, uint64_t bytes, int64_t agreed_ns, const struct done *done)
 {
-	int64_t first_ns = from_ns > since_ns ? from_ns : since_ns;
-
-	return to_ns > first_ns ? to_ns - first_ns : 0;
-}
-
-static void count_batch(struct context *c, uint32_t n, uint64_t bytes, int64_t agreed_ns,
-	int64_t wire_start_ns, int64_t wire_end_ns)
-{
-	struct lw_hvd_sim *sim = c->sim;
 	struct lw_hvd_totals *totals = &c->totals;
-	double share = 1.0 / c->input->n_ranks;
 
 	if (totals->n_batches == 0 || bytes < totals->min_batch_bytes)
 		totals->min_batch_bytes = bytes;
@@ -314,77 +254,67 @@ static void count_batch(struct context *c, uint32_t n, uint64_t bytes, int64_t a
 		totals->max_batch_bytes = bytes;
 	totals->n_batches++;
 	totals->bytes += bytes;
-	totals->wire_ns += (double)(wire_end_ns - wire_start_ns);
-	for (uint32_t r = 0; r < c->input->n_ranks; r++) {
-		int64_t blocked_ns = sim->blocked_ns[r];
-
-		totals->copy_ns += share * (double)(sim->op_wire_ns[r] - sim->op_start_ns[r] +
-						    sim->op_end_ns[r] - wire_end_ns);
-		sim->hidden_wire_ns[r] +=
-			(double)after(blocked_ns, sim->op_wire_ns[r], wire_end_ns);
-		sim->hidden_copy_ns[r] +=
-			(double)(after(blocked_ns, sim->op_start_ns[r], sim->op_wire_ns[r]) +
-				 after(blocked_ns, wire_end_ns, sim->op_end_ns[r]));
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		totals->agree_ns += (double)(agreed_ns - sim->last_ready_ns[sim->members[i]]);
-		totals->behind_ns +=
-			(double)(latest(sim->op_start_ns, c->input->n_ranks) - agreed_ns);
-	}
+	for (uint32_t i = 0; i < n; i++)
+		totals->agree_ns += (double)(agreed_ns - c->sim->last_ready_ns[c->sim->members[i]]);
+	totals->behind_ns += (double)n * (double)(done->start_ns - agreed_ns);
 }
 
-/* Runs one batch on all ranks. */
+/* Runs one batch. */
 static void run_batch(struct context *c, uint32_t n, uint64_t bytes, int64_t agreed_ns)
 {
-	struct lw_hvd_sim *sim = c->sim;
 	const struct lw_hvd_cost *cost = c->cost;
-	double in_ns = n > 1 ? cost->copy_in_ns + cost->copy_in_ns_per_byte * (double)bytes
-			     : cost->single_in_ns;
-	double out_ns = n > 1 ? cost->copy_out_ns + cost->copy_out_ns_per_byte * (double)bytes
-			      : cost->single_out_ns;
-	int64_t wire_start_ns, wire_end_ns;
-	struct lw_hvd_op op;
+	bool is_fused = n > 1;
+	double in_ns = is_fused ? cost->copy_in_ns + cost->copy_in_ns_per_byte * (double)bytes
+				: cost->single_in_ns;
+	double out_ns = is_fused ? cost->copy_out_ns + cost->copy_out_ns_per_byte * (double)bytes
+				 : cost->single_out_ns;
+	struct done *done = &c->sim->done[c->n_ops];
+	struct lw_hvd_op op = {bytes, 0, c->step, c->n_ops};
 
-	for (uint32_t r = 0; r < c->input->n_ranks; r++) {
-		sim->op_start_ns[r] = sim->free_ns[r];
-		sim->op_wire_ns[r] = sim->free_ns[r] + (int64_t)llround(in_ns);
+	done->start_ns = c->free_ns;
+	done->wire_start_ns = c->free_ns + rounded(in_ns);
+	if (done->wire_start_ns > c->wire_free_ns)
+		op.idle_ns = done->wire_start_ns - c->wire_free_ns;
+	done->wire_end_ns = done->wire_start_ns + rounded(cost->wire_ns(cost->context, &op));
+	done->end_ns = done->wire_end_ns + rounded(out_ns);
+	done->wire_ns = done->copy_ns = 0;
+	if (c->n_ops > 0) {
+		const struct done *before = done - 1;
+
+		done->wire_ns = before->wire_ns + before->wire_end_ns - before->wire_start_ns;
+		done->copy_ns = before->copy_ns + before->wire_start_ns - before->start_ns +
+				before->end_ns - before->wire_end_ns;
 	}
-	wire_start_ns = latest(sim->op_wire_ns, c->input->n_ranks);
-	op = (struct lw_hvd_op){bytes,
-		wire_start_ns > c->wire_free_ns ? wire_start_ns - c->wire_free_ns : 0, c->step,
-		c->n_ops++};
-	wire_end_ns = wire_start_ns + (int64_t)llround(cost->wire_ns(cost->context, &op));
-	c->wire_free_ns = wire_end_ns;
-	for (uint32_t r = 0; r < c->input->n_ranks; r++) {
-		sim->op_end_ns[r] = wire_end_ns + (int64_t)llround(out_ns);
-		sim->done_ns[r] = sim->op_end_ns[r];
-		sim->free_ns[r] = sim->op_end_ns[r];
-	}
-	count_batch(c, n, bytes, agreed_ns, wire_start_ns, wire_end_ns);
+	c->n_ops++;
+	c->wire_free_ns = done->wire_end_ns;
+	c->free_ns = done->end_ns;
+	count_batch(c, n, bytes, agreed_ns, done);
 	if (c->observer && c->observer->batch) {
-		struct lw_hvd_batch batch = {c->step, bytes, n, sim->members, agreed_ns,
-			sim->enter_ns, sim->op_start_ns, sim->op_wire_ns, sim->op_end_ns,
-			wire_end_ns};
+		struct lw_hvd_batch batch = {c->step, bytes, n, c->sim->members, c->enter_ns,
+			agreed_ns, done->start_ns, done->wire_start_ns, done->wire_end_ns,
+			done->end_ns};
 
 		c->observer->batch(c->observer->context, &batch);
 	}
 }
 
-static void run_round(struct context *c, uint32_t n_agreed, int64_t agreed_ns)
+/* Brings the tensors of the group of agreed[@from] to the front of agreed[@from..@to), in order.
+ * Return: the end of them. */
+static uint32_t gather_group(struct context *c, uint32_t from, uint32_t to)
 {
-	struct lw_hvd_sim *sim = c->sim;
-	double before_ns = c->cost->dispatch_ns;
+	const int32_t *group_of = c->input->group_of;
+	uint32_t *agreed = c->sim->agreed, n_rest = 0, end = from + 1;
+	int32_t group = group_of ? group_of[agreed[from]] : LW_HVD_NO_GROUP;
 
-	while (n_agreed > 0) {
-		uint32_t n;
-		uint64_t bytes;
-
-		for (uint32_t r = 0; r < c->input->n_ranks; r++)
-			sim->free_ns[r] += (int64_t)llround(before_ns);
-		before_ns = c->cost->between_ns;
-		n_agreed = take_batch(c, n_agreed, &n, &bytes);
-		run_batch(c, n, bytes, agreed_ns);
-	}
+	if (group < 0)
+		return end;
+	for (uint32_t i = from + 1; i < to; i++)
+		if (group_of[agreed[i]] == group)
+			agreed[end++] = agreed[i];
+		else
+			c->sim->skipped[n_rest++] = agreed[i];
+	memcpy(agreed + end, c->sim->skipped, n_rest * sizeof(*agreed));
+	return end;
 }
 
 /* hvd.synchronize(): the training thread looks at once, then every poll_ns. */
@@ -394,32 +324,110 @@ static int64_t noticed_ns(const struct lw_hvd_cost *cost, int64_t blocked_ns, in
 		return blocked_ns;
 	if (cost->poll_ns <= 0)
 		return done_ns;
-	return blocked_ns + (int64_t)llround(ceil((double)(done_ns - blocked_ns) / cost->poll_ns) *
-					     cost->poll_ns);
+	return blocked_ns +
+	       rounded(ceil((double)(done_ns - blocked_ns) / cost->poll_ns) * cost->poll_ns);
+}
+
+/* With decompression the training thread waits for one batch after the other; else for the last. */
+static void finish_batch(struct context *c, uint64_t bytes)
+{
+	int64_t finish_ns = rounded(c->cost->finish_ns_per_byte * (double)bytes);
+
+	for (uint32_t r = 0; r < c->input->n_ranks; r++)
+		c->sim->resumed_ns[r] =
+			noticed_ns(c->cost, c->sim->resumed_ns[r], c->free_ns) + finish_ns;
+}
+
+static void run_round(struct context *c, uint32_t n_agreed, int64_t agreed_ns)
+{
+	int64_t before_ns = rounded(c->cost->dispatch_ns);
+	uint32_t from = 0;
+
+	while (from < n_agreed) {
+		uint32_t to = n_agreed;
+
+		if (c->setting->is_group_fusion_off)
+			to = gather_group(c, from, n_agreed);
+		while (from < to) {
+			uint32_t n;
+			uint64_t bytes;
+
+			c->free_ns += before_ns;
+			before_ns = rounded(c->cost->between_ns);
+			from = take_batch(c, from, to, &n, &bytes);
+			run_batch(c, n, bytes, agreed_ns);
+			if (c->cost->finish_ns_per_byte > 0)
+				finish_batch(c, bytes);
+		}
+	}
+}
+
+static double part(int64_t from_ns, int64_t to_ns, int64_t since_ns) /* of it, after since_ns */
+{
+	int64_t first_ns = from_ns > since_ns ? from_ns : since_ns;
+
+	return to_ns > first_ns ? (double)(to_ns - first_ns) : 0;
+}
+
+/* What operations did after the training thread of a rank was blocked at @blocked_ns. */
+static void count_exposed(struct context *c, int64_t blocked_ns, int64_t resumed_ns)
+{
+	struct lw_hvd_totals *totals = &c->totals;
+	const struct done *done = c->sim->done, *last = &done[c->n_ops - 1];
+	double share = 1.0 / c->input->n_ranks, wire_ns, copy_ns;
+	uint32_t low = 0, high = c->n_ops - 1;
+
+	if (c->n_ops == 0 || last->end_ns <= blocked_ns) {
+		totals->exposed_poll_ns += share * (double)(resumed_ns - blocked_ns);
+		return;
+	}
+	while (low < high) { /* the first that ends later */
+		uint32_t middle = low + (high - low) / 2;
+
+		if (done[middle].end_ns <= blocked_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	wire_ns = part(done[low].wire_start_ns, done[low].wire_end_ns, blocked_ns);
+	copy_ns = part(done[low].start_ns, done[low].wire_start_ns, blocked_ns) +
+		  part(done[low].wire_end_ns, done[low].end_ns, blocked_ns);
+	if (low + 1 < c->n_ops) {
+		wire_ns += (double)(last->wire_ns - done[low + 1].wire_ns + last->wire_end_ns -
+				    last->wire_start_ns);
+		copy_ns += (double)(last->copy_ns - done[low + 1].copy_ns + last->wire_start_ns -
+				    last->start_ns + last->end_ns - last->wire_end_ns);
+	}
+	totals->exposed_wire_ns += share * wire_ns;
+	totals->exposed_copy_ns += share * copy_ns;
+	totals->exposed_poll_ns += share * (double)(resumed_ns - last->end_ns);
+	totals->exposed_cycle_ns +=
+		share * ((double)(last->end_ns - blocked_ns) - wire_ns - copy_ns);
 }
 
 static void end_step(struct context *c, int64_t *ret_step_ns)
 {
 	struct lw_hvd_sim *sim = c->sim;
-	double share = 1.0 / c->input->n_ranks;
+	const struct done *last = c->n_ops ? &sim->done[c->n_ops - 1] : NULL;
 
+	if (last) {
+		c->totals.wire_ns +=
+			(double)(last->wire_ns + last->wire_end_ns - last->wire_start_ns);
+		c->totals.copy_ns += (double)(last->copy_ns + last->wire_start_ns - last->start_ns +
+					      last->end_ns - last->wire_end_ns);
+	}
 	for (uint32_t r = 0; r < c->input->n_ranks; r++) {
 		size_t at = (size_t)c->step * c->input->n_ranks + r;
-		int64_t blocked_ns = sim->blocked_ns[r], done_ns = sim->done_ns[r], exposed_ns;
 
-		sim->resumed_ns[r] = noticed_ns(c->cost, blocked_ns, done_ns);
+		if (last && !(c->cost->finish_ns_per_byte > 0))
+			sim->resumed_ns[r] = noticed_ns(c->cost, sim->blocked_ns[r], last->end_ns);
 		sim->end_ns[r] = sim->resumed_ns[r] + c->input->tail_ns[at];
 		ret_step_ns[at] = sim->end_ns[r] - sim->start_ns[r];
-		exposed_ns = sim->resumed_ns[r] - blocked_ns;
-		c->totals.exposed_ns += share * (double)exposed_ns;
-		if (exposed_ns == 0)
+		if (sim->resumed_ns[r] == sim->blocked_ns[r])
 			continue;
-		c->totals.exposed_wire_ns += share * sim->hidden_wire_ns[r];
-		c->totals.exposed_copy_ns += share * sim->hidden_copy_ns[r];
-		c->totals.exposed_poll_ns += share * (double)(sim->resumed_ns[r] - done_ns);
-		c->totals.exposed_cycle_ns +=
-			share * ((double)(done_ns - blocked_ns) - sim->hidden_wire_ns[r] -
-					sim->hidden_copy_ns[r]);
+		c->totals.exposed_ns +=
+			(double)(sim->resumed_ns[r] - sim->blocked_ns[r]) / c->input->n_ranks;
+		count_exposed(c, sim->blocked_ns[r], sim->resumed_ns[r]);
 	}
 	if (c->observer && c->observer->step)
 		c->observer->step(c->observer->context, c->step, sim->start_ns, sim->blocked_ns,
@@ -430,25 +438,16 @@ static void end_step(struct context *c, int64_t *ret_step_ns)
 static void run_step(struct context *c, int64_t *ret_step_ns)
 {
 	struct lw_hvd_sim *sim = c->sim;
-	uint32_t n_pending = collect_pending(c);
+	const int64_t *blocked_ns = c->input->blocked_ns + (size_t)c->step * c->input->n_ranks;
 
+	collect_pending(c);
 	c->n_ops = 0;
-	for (uint32_t r = 0; r < c->input->n_ranks; r++) {
-		size_t at = (size_t)c->step * c->input->n_ranks + r;
+	for (uint32_t r = 0; r < c->input->n_ranks; r++)
+		sim->resumed_ns[r] = sim->blocked_ns[r] = sim->start_ns[r] + blocked_ns[r];
+	while (c->n_pending > 0) {
+		int64_t agreed_ns = turn_round(c);
+		uint32_t n_agreed = take_agreed(c);
 
-		sim->blocked_ns[r] = sim->start_ns[r] + c->input->blocked_ns[at];
-		sim->done_ns[r] = sim->start_ns[r];
-		sim->hidden_wire_ns[r] = sim->hidden_copy_ns[r] = 0;
-	}
-	while (n_pending > 0) {
-		int64_t agreed_ns;
-		uint32_t n_agreed;
-
-		next_round(c, sim->next_ns);
-		if (c->was_idle)
-			skip_idle_rounds(c, sim->last_ready_ns[sim->pending[0]]);
-		agreed_ns = turn_round(c);
-		n_agreed = take_agreed(c, &n_pending);
 		c->was_idle = n_agreed == 0 && !c->was_busy;
 		c->was_busy = n_agreed > 0;
 		run_round(c, n_agreed, agreed_ns);
@@ -460,7 +459,12 @@ int lw_hvd_sim_run(struct lw_hvd_sim *sim, const struct lw_hvd_input *input,
 	const struct lw_hvd_setting *setting, const struct lw_hvd_cost *cost, int64_t *ret_step_ns,
 	struct lw_hvd_totals *ret_totals, const struct lw_hvd_observer *observer)
 {
-	struct context c = {.sim = sim, .input = input, .cost = cost, .observer = observer};
+	struct context c = {.sim = sim,
+		.input = input,
+		.setting = setting,
+		.cost = cost,
+		.observer = observer,
+		.oversleep_ns = rounded(cost->oversleep_ns)};
 
 	if (input->n_ranks == 0 || input->n_ranks > sim->n_ranks ||
 		input->n_tensors > sim->n_tensors)
@@ -468,9 +472,10 @@ int lw_hvd_sim_run(struct lw_hvd_sim *sim, const struct lw_hvd_input *input,
 			"%u ranks and %u tensors do not fit a simulation of %u and %u",
 			input->n_ranks, input->n_tensors, sim->n_ranks, sim->n_tensors);
 	c.fusion_bytes = lw_hvd_effective_bytes(setting->fusion_bytes, setting->local_size);
-	c.cycle_ns = setting->cycle_ns;
 	for (uint32_t r = 0; r < input->n_ranks; r++)
-		sim->start_ns[r] = sim->enter_ns[r] = sim->free_ns[r] = 0;
+		sim->start_ns[r] = 0;
+	for (uint32_t t = 0; t < input->n_tensors; t++)
+		sim->order[t] = t;
 	for (c.step = 0; c.step < input->n_steps; c.step++)
 		run_step(&c, ret_step_ns);
 	if (ret_totals)

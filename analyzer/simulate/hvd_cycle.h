@@ -13,8 +13,12 @@
  *  - agreed tensors are fused greedily in the order of their cache bits (order of first execution),
  *    with look-ahead over those that do not fit, up to the threshold rounded as Horovod rounds it;
  *  - the operations of a round run one after the other on the same thread, so they delay the next;
- *    each starts on the wire when the last rank reached it;
  *  - the training thread waits from `blocked` on by polling, so it resumes on a multiple of the poll.
+ * As rounds are barriers and each rank pays the same costs, the loops of all ranks run in step; ranks
+ * differ in when their tensors are ready, when they have computed, and when a step of theirs ends.
+ * Not modelled, and for the caller to refuse: operations that run beside the loop (NCCL), rounds of
+ * several process sets, gathers and broadcasts of tensors that are not in the cache (their cost comes
+ * with round_ns and dispatch_ns).
  */
 #ifndef LAPWING_ANALYZER_SIMULATE_HVD_CYCLE_H
 #define LAPWING_ANALYZER_SIMULATE_HVD_CYCLE_H
@@ -31,6 +35,12 @@ struct lw_hvd_tensor {
 	int32_t fuse_class; /* only equal ones fuse (operation, dtype, process set); < 0 = never */
 };
 
+/*
+ * Ready means queued. The tensors of an explicit group (grouped_allreduce) are queued together, when
+ * the last of them is ready, so on one rank they are to have the same ready time: then they are agreed
+ * in the same round, as Horovod's are. Groups need no more than that, unless they must not be fused.
+ */
+
 struct lw_hvd_input {
 	uint32_t n_ranks, n_tensors, n_steps;
 	const struct lw_hvd_tensor *tensors; /* ascending cache bit */
@@ -39,6 +49,9 @@ struct lw_hvd_input {
 	const int64_t
 		*blocked_ns;    /* [step][rank], ns after the step began: nothing left to compute */
 	const int64_t *tail_ns; /* [step][rank], ns from resuming to the end of the step */
+	/* [tensor], explicit groups, any number >= 0 or LW_HVD_NO_GROUP; NULL = none. The members of a
+	 * group ascend as they do in the list that was sent */
+	const int32_t *group_of;
 };
 
 struct lw_hvd_setting {
@@ -46,6 +59,8 @@ struct lw_hvd_setting {
 	int64_t cycle_ns;
 	uint32_t
 		local_size; /* ranks on a host where that is equal on all hosts, else 0: no rounding */
+	bool is_group_fusion_off; /* only tensors of one group fuse; one without a group is a group */
+	bool is_uncached; /* no cache of responses: fused in the order of becoming ready, not of bits */
 };
 
 struct lw_hvd_op { /* one collective, as its cost is asked for */
@@ -68,6 +83,8 @@ struct lw_hvd_cost {
 	double copy_in_ns, copy_in_ns_per_byte;   /* before the wire, fused */
 	double copy_out_ns, copy_out_ns_per_byte; /* after the wire, fused */
 	double poll_ns; /* period of the training thread's poll; 0 = it is woken at once */
+	/* the training thread, after it waited for a batch: decompression */
+	double finish_ns_per_byte;
 };
 
 /* Sums over all steps; times are means over ranks. */
@@ -77,21 +94,20 @@ struct lw_hvd_totals {
 	double wire_ns, copy_ns; /* busy with operations: on the wire, around it */
 	double exposed_ns;       /* training threads blocked; what follows splits it */
 	double exposed_wire_ns, exposed_copy_ns;
-	double exposed_poll_ns;  /* done, not yet noticed */
+	double exposed_poll_ns;  /* done, not yet noticed, or not yet decompressed */
 	double exposed_cycle_ns; /* the loop slept, negotiated, or waited for other ranks */
 	double agree_ns;         /* per tensor: last rank ready to agreed, summed over tensors */
 	double behind_ns;        /* per tensor: agreed to its own start, summed over tensors */
 };
 
-/* One executed batch, as every rank saw it. Arrays by rank; members ascend. */
+/* One executed batch, at the same times on every rank: all leave a round at once and pay the same. */
 struct lw_hvd_batch {
 	uint32_t step;
 	uint64_t bytes;
 	uint32_t n_members;
 	const uint32_t *members;
-	int64_t agreed_ns; /* end of the round */
-	const int64_t *round_ns, *start_ns, *wire_start_ns, *end_ns;
-	int64_t wire_end_ns;
+	int64_t round_ns, agreed_ns; /* begin and end of the round that agreed it */
+	int64_t start_ns, wire_start_ns, wire_end_ns, end_ns;
 };
 
 /* What a test or a run generator may watch; each may be NULL. Times since the first step began. */

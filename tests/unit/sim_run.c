@@ -56,7 +56,7 @@ struct lw_hvd_input *sim_job(const struct sim_spec *spec)
 		blocked_ns[row] = at_ns;
 	}
 	*input = (struct lw_hvd_input){spec->n_ranks, spec->n_tensors, spec->n_steps, tensors,
-		ready_ns, blocked_ns, tail_ns};
+		ready_ns, blocked_ns, tail_ns, NULL};
 	return input;
 }
 
@@ -86,12 +86,12 @@ static void record_batch(void *context, const struct lw_hvd_batch *batch)
 			.serial = rank->batches.n + 1,
 			.bytes = batch->bytes,
 			.fusion_bytes = recorder->spec->setting.fusion_bytes,
-			.start_ns = ORIGIN_NS + batch->start_ns[r],
-			.end_ns = ORIGIN_NS + batch->end_ns[r],
-			.wire_start_ns = ORIGIN_NS + batch->wire_start_ns[r],
+			.start_ns = ORIGIN_NS + batch->start_ns,
+			.end_ns = ORIGIN_NS + batch->end_ns,
+			.wire_start_ns = ORIGIN_NS + batch->wire_start_ns,
 			.wire_end_ns = ORIGIN_NS + batch->wire_end_ns,
 			.agreed_ns = ORIGIN_NS + batch->agreed_ns,
-			.cycle_ns = ORIGIN_NS + batch->round_ns[r],
+			.cycle_ns = ORIGIN_NS + batch->round_ns,
 			.first_member = (uint32_t)rank->members.n,
 			.n_members = batch->n_members,
 			.dtype = LW_DTYPE_FLOAT32,

@@ -47,7 +47,7 @@ static void job_init(struct job *job, uint32_t n_ranks, uint32_t n_tensors, uint
 		.seed = 5};
 	for (uint32_t t = 0; t < n_tensors; t++)
 		job->bytes[t] = bytes;
-	job->spec.setting = (struct lw_hvd_setting){128 << 20, 5 * LW_NS_PER_MS, 1};
+	job->spec.setting = (struct lw_hvd_setting){128 << 20, 5 * LW_NS_PER_MS, 1, false, false};
 	job->spec.cost = (struct lw_hvd_cost){.wire_ns = link_ns,
 		.round_ns = 200e3,
 		.oversleep_ns = 60e3,
@@ -196,8 +196,8 @@ static void advice_is_never_worse_than_doing_nothing(void **state)
 		const struct lw_advice *advice;
 
 		job_init(&job, 1u << (i % 3), 20 + i, (uint64_t)1000 << (i % 8));
-		job.spec.setting =
-			(struct lw_hvd_setting){fusion[i % 4], (int64_t)(cycles_ms[i / 8] * MS), 1};
+		job.spec.setting = (struct lw_hvd_setting){
+			fusion[i % 4], (int64_t)(cycles_ms[i / 8] * MS), 1, false, false};
 		job.spec.seed = i + 100;
 		job_advise(&job, &run, &list);
 		lw_vec_foreach (row, &list.tried)

@@ -40,7 +40,9 @@ static struct sim_spec spec_of(uint32_t n_ranks, double cycle_ms, uint64_t fusio
 
 	for (uint32_t t = 0; t < N_TENSORS; t++)
 		bytes[t] = 100000;
-	spec.setting = (struct lw_hvd_setting){fusion_bytes, (int64_t)(cycle_ms * MS), 1};
+	spec.setting = (struct lw_hvd_setting){.fusion_bytes = fusion_bytes,
+		.cycle_ns = (int64_t)(cycle_ms * MS),
+		.local_size = 1};
 	spec.cost = (struct lw_hvd_cost){.wire_ns = true_wire_ns,
 		.round_ns = 300e3,
 		.oversleep_ns = 80e3,

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_whatif.c - what one prediction costs, and a search over many settings.
+ *
+ *	bench_whatif [REPEATS]
+ *
+ * A run as the tracer leaves it, of a job that the simulator made: the 161 tensors of ResNet-50,
+ * 100 counted steps, 8 ranks. Times are CPU time of the one thread. Prints one JSON line.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "analyzer/simulate/replay.h"
+#include "base/err.h"
+#include "base/units.h"
+#include "tests/unit/sim_run.h"
+
+enum { N_TENSORS = 161, N_STEPS = 100, N_RANKS = 8, N_SETTINGS = 400, MAX_REPEATS = 1000 };
+
+static uint64_t bytes[N_TENSORS]; /* in the order in which they become ready: last layer first */
+
+static void add(uint32_t *n, uint64_t parameters)
+{
+	bytes[N_TENSORS - 1 - (*n)++] = 4 * parameters;
+}
+
+static void fill_resnet50(void)
+{
+	static const uint64_t blocks[] = {3, 4, 6, 3};
+	uint64_t before = 64;
+	uint32_t n = 0;
+
+	add(&n, 7 * 7 * 3 * 64);
+	add(&n, 64);
+	add(&n, 64);
+	for (uint64_t stage = 0, width = 64; stage < 4; stage++, width *= 2)
+		for (uint64_t block = 0; block < blocks[stage]; block++) {
+			uint64_t parameters[] = {before * width, width, width, width * width * 9,
+				width, width, width * width * 4, width * 4, width * 4,
+				before * width * 4, width * 4, width * 4};
+
+			for (size_t i = 0; i < (block == 0 ? 12u : 9u); i++)
+				add(&n, parameters[i]);
+			before = width * 4;
+		}
+	add(&n, 2048 * 1000);
+	add(&n, 1000);
+}
+
+static double wire_ns(const void *context, const struct lw_hvd_op *op)
+{
+	(void)context;
+	return 200e3 + 1.0 * (double)op->bytes; /* 0.2 ms, 1 GB/s */
+}
+
+static double cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static _Noreturn void die(void)
+{
+	fprintf(stderr, "bench_whatif: %s\n", lw_error_text());
+	exit(1);
+}
+
+static int ascending(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void print_figure(const char *name, double *values, size_t n)
+{
+	qsort(values, n, sizeof(*values), ascending);
+	printf(",\"%s\":{\"median\":%.0f,\"low\":%.0f,\"high\":%.0f}", name, values[n / 2],
+		values[0], values[n - 1]);
+}
+
+static void predict(struct lw_replay *replay, const struct lw_whatif *whatif, double *step_ns)
+{
+	struct lw_prediction prediction;
+
+	if (lw_replay_predict(replay, whatif, &prediction, step_ns) < 0)
+		die();
+}
+
+static const struct {
+	const char *name;
+	struct lw_whatif whatif;
+} cases[] = {
+	{"threshold_ns", {.fusion_bytes = 1 << 22, .cycle_ns = NAN}},
+	{"threshold_0_ns", {.fusion_bytes = 0, .cycle_ns = NAN}},
+	{"cycle_1ms_ns", {.fusion_bytes = NAN, .cycle_ns = 1e6}},
+	{"ranks_16_ns", {.fusion_bytes = NAN, .cycle_ns = NAN, .n_ranks = 16}},
+};
+
+int main(int argc, char **argv)
+{
+	size_t n_repeats = argc > 1 ? strtoul(argv[1], NULL, 10) : 21;
+	struct sim_spec spec = {.n_ranks = N_RANKS,
+		.n_tensors = N_TENSORS,
+		.n_steps = N_STEPS + 1,
+		.bytes = bytes,
+		.forward_ns = 60 * LW_NS_PER_MS,
+		.gap_ns = LW_NS_PER_MS / 2,
+		.jitter_ns = LW_NS_PER_MS / 2,
+		.setting = {.fusion_bytes = 1 << 26, .cycle_ns = 5 * LW_NS_PER_MS},
+		.cost = {.wire_ns = wire_ns,
+			.round_ns = 100e3,
+			.oversleep_ns = 60e3,
+			.dispatch_ns = 30e3,
+			.between_ns = 20e3,
+			.copy_in_ns_per_byte = 0.1,
+			.copy_out_ns_per_byte = 0.1,
+			.poll_ns = 1060e3},
+		.seed = 1};
+	double took_ns[MAX_REPEATS], step_ns[N_STEPS], start_ns;
+	struct lw_replay *replay;
+	struct lw_run *run;
+
+	if (n_repeats == 0 || n_repeats > MAX_REPEATS) {
+		fprintf(stderr, "usage: bench_whatif [REPEATS], 1 to %d\n", MAX_REPEATS);
+		return 2;
+	}
+	fill_resnet50();
+	run = sim_run_new(&spec);
+	start_ns = cpu_ns();
+	if (lw_replay_new(run, &replay) < 0)
+		die();
+	printf("{\"n_tensors\":%d,\"n_steps\":%d,\"n_ranks\":%d,\"n_repeats\":%zu,\"new_ns\":%.0f",
+		N_TENSORS, N_STEPS, N_RANKS, n_repeats, cpu_ns() - start_ns);
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		struct lw_whatif whatif = cases[c].whatif;
+
+		whatif.bandwidth_frac = whatif.latency_frac = whatif.compute_frac = 1;
+		for (size_t i = 0; i < n_repeats; i++) {
+			start_ns = cpu_ns();
+			predict(replay, &whatif, step_ns);
+			took_ns[i] = cpu_ns() - start_ns;
+		}
+		print_figure(cases[c].name, took_ns, n_repeats);
+	}
+	start_ns = cpu_ns();
+	for (int i = 0; i < N_SETTINGS; i++) { /* 20 thresholds, 20 cycle times */
+		struct lw_whatif whatif = LW_WHATIF_RECORDED;
+
+		whatif.fusion_bytes = i / 20 ? 65536 * pow(1.5, i / 20) : 0;
+		whatif.cycle_ns = 5e5 * pow(1.25, i % 20);
+		predict(replay, &whatif, step_ns);
+	}
+	printf(",\"settings_400_ns\":%.0f}\n", cpu_ns() - start_ns);
+	lw_replay_free(replay);
+	sim_run_free(run);
+	return 0;
+}
