@@ -238,6 +238,9 @@ int lw_run_load(
 	const char *const *paths, size_t n_paths, enum lw_store_mode mode, struct lw_run **ret_run);
 void lw_run_free(struct lw_run *run);
 
+/** lw_rank_sent_bytes() - TCP payload sent by @at_ns: between two samples of its sockets, in proportion. */
+double lw_rank_sent_bytes(const struct lw_rank *rank, int64_t at_ns);
+
 /* The stages, in order; each needs the ones before it and may be called again. */
 int lw_run_match(struct lw_run *run);   /* reconstruct/match.c */
 int lw_run_steps(struct lw_run *run);   /* reconstruct/step.c */

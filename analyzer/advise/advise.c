@@ -14,7 +14,15 @@
 
 static const struct lw_adviser *const advisers[] = {
 	&lw_adviser_fusion_cycle,
+	&lw_adviser_groups,
 	&lw_adviser_ddp,
+	&lw_adviser_accumulate,
+	&lw_adviser_fp16,
+	&lw_adviser_sparse,
+	&lw_adviser_hierarchical,
+	&lw_adviser_star,
+	&lw_adviser_straggler,
+	&lw_adviser_layer,
 	&lw_adviser_bandwidth,
 	&lw_adviser_latency,
 	&lw_adviser_ranks,
@@ -72,6 +80,17 @@ int lw_advise_find(struct lw_advice_list *list, const char *id, const char *form
 	return lw_vec_push(&list->findings, finding);
 }
 
+int lw_advise_note(struct lw_advice_list *list, const char *id, const char *format, ...)
+{
+	struct lw_finding finding = {.id = id, .is_minor = true};
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(finding.text, sizeof(finding.text), format, arguments);
+	va_end(arguments);
+	return lw_vec_push(&list->findings, finding);
+}
+
 void lw_advice_list_free(struct lw_advice_list *list)
 {
 	struct lw_advice *advice;
@@ -108,6 +127,19 @@ static int by_kind(const void *a, const void *b)
 	return strcmp(x->id, y->id);
 }
 
+static int prepare(struct lw_run *run, struct lw_advice_list *list)
+{
+	int status = lw_replay_new(run, &list->replay);
+
+	if (status == LW_ERR_LIMIT)
+		return refuse(run, list);
+	if (status < 0)
+		return status;
+	lw_stats_interval(list->replay->recorded_step_ns, list->replay->n_steps,
+		&list->baseline_ns.value, &list->baseline_ns.low, &list->baseline_ns.high);
+	return lw_advise_base(list);
+}
+
 int lw_advise(struct lw_run *run, struct lw_advice_list *ret_list)
 {
 	struct lw_advice_list *list = ret_list;
@@ -115,16 +147,10 @@ int lw_advise(struct lw_run *run, struct lw_advice_list *ret_list)
 
 	memset(list, 0, sizeof(*list));
 	list->baseline_ns = (struct lw_figure){NAN, NAN, NAN, LW_MEASURED, NULL};
-	status = lw_replay_new(run, &list->replay);
-	if (status == LW_ERR_LIMIT)
-		return refuse(run, list);
-	if (status < 0)
-		return status;
-	lw_stats_interval(list->replay->recorded_step_ns, list->replay->n_steps,
-		&list->baseline_ns.value, &list->baseline_ns.low, &list->baseline_ns.high);
-	status = lw_advise_base(list);
+	status = prepare(run, list);
 	for (size_t i = 0; i < N_ADVISERS && status == LW_OK; i++)
-		status = advisers[i]->run(advisers[i], run, list);
+		if (list->replay || advisers[i]->needs_no_replay)
+			status = advisers[i]->run(advisers[i], run, list);
 	if (list->advice.n > 1)
 		qsort(list->advice.at, list->advice.n, sizeof(*list->advice.at), by_kind);
 	return status;
@@ -133,13 +159,18 @@ int lw_advise(struct lw_run *run, struct lw_advice_list *ret_list)
 const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])
 {
 	const struct lw_advice *advice = list->advice.at;
+	const struct lw_finding *finding;
 	char step[LW_UNIT_TEXT_BYTES], now[LW_UNIT_TEXT_BYTES];
 	int n = 0;
 
 	text[0] = '\0';
 	if (list->advice.n == 0 || advice->kind > LW_ADVICE_CODE) {
+		lw_vec_foreach (finding, &list->findings)
+			if (!finding->is_minor)
+				break;
 		snprintf(text, LW_ADVICE_TEXT_BYTES, "%s",
-			list->findings.n ? list->findings.at[0].text : "no advice");
+			finding && finding < list->findings.at + list->findings.n ? finding->text
+										  : "no advice");
 		return text;
 	}
 	if (advice->kind == LW_ADVICE_CODE)

@@ -46,6 +46,7 @@ struct lw_advice {
 struct lw_finding {
 	const char *id; /* of the adviser, static */
 	char text[LW_ADVICE_TEXT_BYTES];
+	bool is_minor; /* for who asks after this adviser only */
 };
 
 struct lw_trial {       /* one setting that was tried */
@@ -73,6 +74,7 @@ struct lw_adviser {
 	const char *id, *title;
 	/* Return: LW_OK also when it has nothing to say. */
 	int (*run)(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list);
+	bool needs_no_replay; /* is asked even when list->replay is NULL */
 	/* the story that advise --explain tells; the figures come from the trials */
 	const char *assumes, *wrong_if, *check;
 };
@@ -107,7 +109,13 @@ const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_A
 int lw_advise_find(struct lw_advice_list *list, const char *id, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-extern const struct lw_adviser lw_adviser_fusion_cycle, lw_adviser_ddp, lw_adviser_bandwidth,
+/** lw_advise_note() - the same, a minor one. */
+int lw_advise_note(struct lw_advice_list *list, const char *id, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+extern const struct lw_adviser lw_adviser_fusion_cycle, lw_adviser_groups, lw_adviser_ddp,
+	lw_adviser_accumulate, lw_adviser_fp16, lw_adviser_sparse, lw_adviser_hierarchical,
+	lw_adviser_star, lw_adviser_straggler, lw_adviser_layer, lw_adviser_bandwidth,
 	lw_adviser_latency, lw_adviser_ranks, lw_adviser_sensitivity, lw_adviser_evidence;
 
 /** lw_advise_default() - the trial of Horovod's own setting. Return: NULL when it was not tried. */

@@ -14,9 +14,7 @@
 #include "analyzer/advise/trial.h"
 #include "base/units.h"
 
-static const double NEARLY_FRAC = 0.005;  /* "nearly as good", of the step */
-static const double MIN_CYCLE_ROUNDS = 8; /* a cycle of fewer rounds' cost would only coordinate */
-static const double MIN_CYCLE_NS = 250000;
+static const double NEARLY_FRAC = 0.005; /* "nearly as good", of the step */
 
 /* Horovod's own, since 0.21. */
 static const double DEFAULT_FUSION_BYTES = 128 << 20;
@@ -52,13 +50,6 @@ static double bytes_per_step(const struct lw_replay *replay)
 	return bytes;
 }
 
-static double least_cycle_ns(const struct lw_replay *replay)
-{
-	double least_ns = fmax(MIN_CYCLE_ROUNDS * replay->cost.round_ns, MIN_CYCLE_NS);
-
-	return fmin(least_ns, (double)replay->setting.cycle_ns);
-}
-
 void lw_advise_grid(const struct lw_replay *replay, struct lw_advise_grid *ret_grid)
 {
 	static const double fusion_mib[] = {0, 1.0 / 16, 0.25, 1, 4, 16, 64, 128};
@@ -74,7 +65,7 @@ void lw_advise_grid(const struct lw_replay *replay, struct lw_advise_grid *ret_g
 	add_value(
 		ret_grid->fusion_bytes, &ret_grid->n_fusion, (double)replay->setting.fusion_bytes);
 	for (size_t i = 0; i < sizeof(cycle_ms) / sizeof(cycle_ms[0]); i++)
-		if (cycle_ms[i] * 1e6 >= least_cycle_ns(replay))
+		if (cycle_ms[i] * 1e6 >= lw_advise_least_cycle_ns(replay))
 			add_value(ret_grid->cycle_ns, &ret_grid->n_cycle, cycle_ms[i] * 1e6);
 	add_value(ret_grid->cycle_ns, &ret_grid->n_cycle, (double)replay->setting.cycle_ns);
 }
@@ -191,8 +182,8 @@ static int search_around(struct search *search, double fusion_bytes, double cycl
 	int status = LW_OK;
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && status == LW_OK; i++) {
-		double scaled_ns =
-			plain_cycle_ns(cycle_ns * steps[i], least_cycle_ns(search->replay));
+		double scaled_ns = plain_cycle_ns(
+			cycle_ns * steps[i], lw_advise_least_cycle_ns(search->replay));
 
 		if (fusion_bytes > 0 &&
 			fusion_bytes * steps[i] < 2 * bytes_per_step(search->replay))

@@ -36,14 +36,13 @@ static int ask(const struct lw_adviser *self, struct lw_advice_list *list,
 	if (status < 0)
 		return status;
 	if (!lw_advise_is_sure(list, &first))
-		return lw_advise_find(list, self->id,
+		return lw_advise_note(list, self->id,
 			"%s would bring no more than this run can tell (the step %s); %s would bring it %s",
 			steps[0].label, lw_advise_gain_text(list, &first, gain), steps[n - 1].label,
 			lw_advise_gain_text(list, &last, (char[128]){0}));
 	if (lw_advise_add(list, self, LW_ADVICE_HARDWARE, &first, &advice) < 0)
 		return LW_ERR_NOMEM;
-	snprintf(advice->why, sizeof(advice->why),
-		"%s: with %s the step comes %s; with %s %s. It is what the network can bring at most: settings cost nothing",
+	snprintf(advice->why, sizeof(advice->why), "%s: with %s the step comes %s; with %s %s",
 		what, steps[0].label, lw_advise_gain_text(list, &first, gain), steps[n - 1].label,
 		lw_advise_gain_text(list, &last, (char[128]){0}));
 	return LW_OK;

@@ -42,7 +42,7 @@ static int advise_ranks(
 	}
 	if (status < 0 || n == 0)
 		return status;
-	return lw_advise_find(
+	return lw_advise_note(
 		list, self->id, "with the same batch a rank and links as fast as now: %s", text);
 }
 

@@ -5,9 +5,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/units.h"
 
+static const double MIN_CYCLE_ROUNDS = 8; /* a cycle of fewer rounds' cost would only coordinate */
+static const double MIN_CYCLE_NS = 250000;
 static const double MIN_GAIN_FRAC = 0.005; /* less than repeats of the same job differ by */
 
 int lw_advise_base(struct lw_advice_list *list)
@@ -51,6 +54,42 @@ int lw_advise_try(struct lw_advice_list *list, const char *id, const struct lw_w
 	if (ret_trial)
 		*ret_trial = trial;
 	return lw_vec_push(&list->tried, trial);
+}
+
+int lw_advise_refused(struct lw_advice_list *list, const struct lw_adviser *self)
+{
+	char text[LW_ADVICE_TEXT_BYTES];
+
+	snprintf(text, sizeof(text), "%s", lw_error_text());
+	lw_error_clear();
+	return lw_advise_note(list, self->id, "%s", text);
+}
+
+double lw_advise_least_cycle_ns(const struct lw_replay *replay)
+{
+	double least_ns = fmax(MIN_CYCLE_ROUNDS * replay->cost.round_ns, MIN_CYCLE_NS);
+
+	return fmin(least_ns, (double)replay->setting.cycle_ns);
+}
+
+void lw_advise_hosts(const struct lw_run *run, int *ret_n_hosts, int *ret_n_per_host)
+{
+	int n_hosts = 0, n_per_host = 0;
+
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		bool is_first = true;
+		int n = 0;
+
+		for (size_t other = 0; other < run->ranks.n; other++)
+			if (!strcmp(run->ranks.at[other].host, run->ranks.at[r].host)) {
+				is_first = is_first && other >= r;
+				n++;
+			}
+		n_hosts += is_first;
+		n_per_host = r == 0 || n == n_per_host ? n : -1;
+	}
+	*ret_n_hosts = n_hosts;
+	*ret_n_per_host = n_per_host > 0 ? n_per_host : 0;
 }
 
 bool lw_advise_is_sure(const struct lw_advice_list *list, const struct lw_trial *trial)

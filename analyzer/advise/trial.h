@@ -20,6 +20,12 @@ int lw_advise_base(struct lw_advice_list *list);
 int lw_advise_try(struct lw_advice_list *list, const char *id, const struct lw_whatif *whatif,
 	struct lw_trial *ret_trial, const char *label, ...) __attribute__((format(printf, 5, 6)));
 
+/**
+ * lw_advise_refused() - after LW_ERR_UNSUPPORTED of lw_advise_try(): its words become a note of @self.
+ * Return: LW_OK or LW_ERR_NOMEM.
+ */
+int lw_advise_refused(struct lw_advice_list *list, const struct lw_adviser *self);
+
 /** lw_advise_is_sure() - its gain is above its error, and above what repeats of a job differ by. */
 bool lw_advise_is_sure(const struct lw_advice_list *list, const struct lw_trial *trial);
 
@@ -42,6 +48,12 @@ void lw_advise_set(struct lw_advice *advice, const char *name, const char *forma
 /** lw_advise_code() - the lines to paste. Return: LW_OK or LW_ERR_NOMEM. */
 int lw_advise_code(struct lw_advice *advice, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/** lw_advise_least_cycle_ns() - a shorter cycle than this would only coordinate. */
+double lw_advise_least_cycle_ns(const struct lw_replay *replay);
+
+/** lw_advise_hosts() - hosts of @run, and ranks on each; *@ret_n_per_host is 0 where they differ. */
+void lw_advise_hosts(const struct lw_run *run, int *ret_n_hosts, int *ret_n_per_host);
 
 /** lw_advise_gain_text() - "from 120 ms to 90.0 ms, 25.0 % (20.0 to 30.0)". Return: @text. */
 const char *lw_advise_gain_text(

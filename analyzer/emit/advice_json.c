@@ -61,6 +61,7 @@ static void put_findings(struct lw_json *json, const struct lw_advice_list *list
 		lw_json_object(json, NULL);
 		lw_json_string(json, "id", finding->id);
 		lw_json_string(json, "text", finding->text);
+		lw_json_bool(json, "is_minor", finding->is_minor);
 		lw_json_object_end(json);
 	}
 	lw_json_array_end(json);

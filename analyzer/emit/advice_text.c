@@ -82,7 +82,7 @@ static void print_findings(const struct lw_advice_list *list, const char *id, FI
 	const struct lw_finding *finding;
 
 	lw_vec_foreach (finding, &list->findings) {
-		if (id && strcmp(finding->id, id))
+		if (id ? strcmp(finding->id, id) != 0 : finding->is_minor)
 			continue;
 		fprintf(out, "%s: ", finding->id);
 		lw_print_wrapped(out, 2, (int)strlen(finding->id) + 2, finding->text);
@@ -104,31 +104,35 @@ static void print_default(const struct lw_advice_list *list, FILE *out)
 	lw_print_wrapped(out, 0, 0, text);
 }
 
-static void print_sensitivities(const struct lw_advice_list *list, FILE *out)
+/* "  label   754 ms, 12.3 % less" for the trials of @id. */
+static void print_changes(
+	const struct lw_advice_list *list, const char *id, const char *title, FILE *out)
 {
 	const struct lw_trial *trial;
 	bool is_first = true;
 
 	lw_vec_foreach (trial, &list->tried) {
-		double gain_frac = lw_advise_gain_frac(list, trial).value;
+		struct lw_figure gain_frac = lw_advise_gain_frac(list, trial);
+		char step[LW_UNIT_TEXT_BYTES];
 
-		if (strcmp(trial->id, "sensitivity"))
+		if (strcmp(trial->id, id))
 			continue;
 		if (is_first)
-			fputs("\nWhat the step depends on: ", out);
-		fprintf(out, "%s%s %+.1f %%", is_first ? "\n  " : ", ", trial->label,
-			-100 * gain_frac);
+			fprintf(out, "%s\n", title);
 		is_first = false;
+		fprintf(out, "  %-18.18s %8s  %5.1f %% %s (95 %%: %+.1f to %+.1f)%s\n",
+			trial->label, lw_ns_format(trial->step_ns.value, step),
+			100 * fabs(gain_frac.value), gain_frac.value < 0 ? "more" : "less",
+			-100 * gain_frac.high, -100 * gain_frac.low,
+			trial->prediction.is_extrapolated ? " x" : "");
 	}
-	if (!is_first)
-		fputc('\n', out);
 }
 
 static void print_ids(const struct lw_advice_list *list, FILE *out)
 {
 	const struct lw_adviser *adviser;
 	char text[LW_ADVICE_TEXT_BYTES];
-	int n = snprintf(text, sizeof(text), "`--explain ID` tells the whole story of one:");
+	int n = snprintf(text, sizeof(text), "The whole story of one by --explain ID:");
 
 	for (size_t i = 0; (adviser = lw_advise_nth(i)); i++)
 		if (lw_advise_spoke(list, adviser->id))
@@ -142,10 +146,17 @@ void lw_advice_text(const struct lw_advice_list *list, FILE *out)
 	const struct lw_advice *advice;
 
 	lw_vec_foreach (advice, &list->advice)
-		print_advice(advice, list, false, out);
+		if (advice->kind <= LW_ADVICE_TRAINING)
+			print_advice(advice, list, false, out);
 	print_findings(list, NULL, out);
 	print_default(list, out);
-	print_sensitivities(list, out);
+	if (!list->replay)
+		return;
+	lw_vec_foreach (advice, &list->advice)
+		if (advice->kind > LW_ADVICE_TRAINING)
+			print_advice(advice, list, false, out);
+	print_changes(list, lw_adviser_ranks.id, "More ranks, each with the batch it has now", out);
+	print_changes(list, lw_adviser_sensitivity.id, "What the step depends on", out);
 	print_ids(list, out);
 }
 

@@ -260,27 +260,6 @@ static void summarize_collectives(const struct lw_run *run, struct lw_summary *s
 /* TCP that carried less than this of the expected bytes is not where the gradients went. */
 static const double mostly_elsewhere_frac = 0.1;
 
-/* Bytes this rank had sent by @at_ns: between two samples of its sockets, in proportion. */
-static double sent_at(const struct lw_rank *rank, int64_t at_ns)
-{
-	const struct lw_traffic *before = NULL, *after = NULL, *sample;
-
-	lw_vec_foreach (sample, &rank->traffic) {
-		if (sample->at_ns > at_ns) {
-			after = sample;
-			break;
-		}
-		before = sample;
-	}
-	if (!before)
-		return 0;
-	if (!after)
-		return (double)before->sent_bytes;
-	return (double)before->sent_bytes + (double)(after->sent_bytes - before->sent_bytes) *
-						    (double)(at_ns - before->at_ns) /
-						    (double)(after->at_ns - before->at_ns);
-}
-
 static void summarize_network(const struct lw_run *run, struct lw_summary *summary)
 {
 	double sent = 0;
@@ -310,8 +289,8 @@ static void summarize_network(const struct lw_run *run, struct lw_summary *summa
 
 		if (rank->traffic.n < 2)
 			return;
-		sent += sent_at(rank, rank->steps.at[last].end_ns) -
-			sent_at(rank, rank->steps.at[first].start_ns);
+		sent += lw_rank_sent_bytes(rank, rank->steps.at[last].end_ns) -
+			lw_rank_sent_bytes(rank, rank->steps.at[first].start_ns);
 	}
 	sent /= (double)run->ranks.n * (double)(last - first + 1);
 	summary->sent_bytes_per_step = exact(sent, LW_MEASURED);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * straggler.c - the rank that others wait for, and what it costs them.
+ *
+ * A rank is late in a step when its last gradient came last, counted from the start of its own step: then
+ * it is its computing that took longer, not the step before that ended later.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analyzer/advise/trial.h"
+#include "base/units.h"
+
+static const double WORTH_TELLING_FRAC = 0.02; /* of the step, as in the report */
+static const double MOST_STEPS_FRAC = 0.75;    /* last in as many: one rank is to blame */
+
+struct late {
+	uint32_t rank;              /* index into run->ranks: last most often */
+	double steps_frac, late_ns; /* how often; mean over steps, behind the median rank */
+};
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double last_ready_ns(const struct lw_replay *replay, uint32_t step, uint32_t rank)
+{
+	const struct lw_hvd_input *input = &replay->input;
+	const int64_t *ready_ns =
+		input->ready_ns + ((size_t)step * input->n_ranks + rank) * input->n_tensors;
+	int64_t last_ns = 0;
+
+	for (uint32_t t = 0; t < input->n_tensors; t++)
+		last_ns = ready_ns[t] > last_ns ? ready_ns[t] : last_ns;
+	return (double)last_ns;
+}
+
+static int find_late(const struct lw_replay *replay, struct late *ret_late)
+{
+	uint32_t n_ranks = replay->input.n_ranks, n_steps = replay->input.n_steps - 1;
+	double *came_ns = calloc((size_t)n_ranks * 4, sizeof(*came_ns));
+	double *sorted_ns = came_ns + n_ranks, *late_ns = came_ns + (size_t)2 * n_ranks;
+	double *n_last = came_ns + (size_t)3 * n_ranks;
+
+	if (!came_ns)
+		return lw_fail(LW_ERR_NOMEM, "no memory for %u ranks", n_ranks);
+	for (uint32_t s = 1; s <= n_steps; s++) {
+		uint32_t last = 0;
+
+		for (uint32_t r = 0; r < n_ranks; r++) {
+			came_ns[r] = sorted_ns[r] = last_ready_ns(replay, s, r);
+			last = came_ns[r] > came_ns[last] ? r : last;
+		}
+		qsort(sorted_ns, n_ranks, sizeof(*sorted_ns), by_value);
+		n_last[last]++;
+		for (uint32_t r = 0; r < n_ranks; r++)
+			late_ns[r] += came_ns[r] - sorted_ns[(n_ranks - 1) / 2];
+	}
+	*ret_late = (struct late){0};
+	for (uint32_t r = 0; r < n_ranks; r++)
+		if (n_last[r] > n_last[ret_late->rank])
+			ret_late->rank = r;
+	ret_late->steps_frac = n_last[ret_late->rank] / n_steps;
+	ret_late->late_ns = late_ns[ret_late->rank] / n_steps;
+	free(came_ns);
+	return LW_OK;
+}
+
+static void describe(const struct lw_run *run, const struct late *late, char text[384])
+{
+	const struct lw_rank *rank = &run->ranks.at[late->rank];
+	char by[LW_UNIT_TEXT_BYTES];
+
+	snprintf(text, 384,
+		"rank %d (host %.64s) has its last gradient later than all others in %.0f %% of the steps, by %s on average after the median rank: %s",
+		rank->rank, rank->host, 100 * late->steps_frac, lw_ns_format(late->late_ns, by),
+		late->steps_frac >= MOST_STEPS_FRAC
+			? "look at what is different there (clock, other processes, its data)"
+			: "ranks take turns, so it is what differs from step to step (data, collecting garbage, other jobs)");
+}
+
+static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
+{
+	const struct lw_replay *replay = list->replay;
+	struct lw_whatif whatif = LW_WHATIF_RECORDED;
+	struct lw_advice *advice;
+	struct lw_trial trial;
+	struct late late = {0};
+	char text[384], gain[128];
+	int status;
+
+	if (replay->input.n_ranks < 2)
+		return LW_OK;
+	status = find_late(replay, &late);
+	whatif.is_balanced = true;
+	if (status == LW_OK)
+		status = lw_advise_try(
+			list, self->id, &whatif, &trial, "every rank as the median rank");
+	if (status < 0)
+		return status == LW_ERR_UNSUPPORTED ? lw_advise_refused(list, self) : status;
+	describe(run, &late, text);
+	if (!lw_advise_is_sure(list, &trial)) {
+		if (late.late_ns < WORTH_TELLING_FRAC * list->base.step_ns.value)
+			return LW_OK;
+		return lw_advise_find(list, self->id,
+			"%s. Without it the step would come %s: less than the error of saying so",
+			text, lw_advise_gain_text(list, &trial, gain));
+	}
+	if (lw_advise_add(list, self, LW_ADVICE_WHAT_IF, &trial, &advice) < 0)
+		return LW_ERR_NOMEM;
+	snprintf(advice->why, sizeof(advice->why),
+		"%s. If every rank were as the median rank of each step, the step would come %s",
+		text, lw_advise_gain_text(list, &trial, gain));
+	return LW_OK;
+}
+
+const struct lw_adviser lw_adviser_straggler = {
+	.id = "ranks.straggler",
+	.title = "No straggler",
+	.run = advise,
+	.assumes =
+		"In each step every rank computes as the median rank of that step did; the network stays as it is.",
+	.wrong_if =
+		"The late rank has more work, which others would have to take over; or it is late because its network is slow, which is not in its ready times.",
+	.check =
+		"Record with the late rank on another host: if another rank is late then, it was the host.",
+};
