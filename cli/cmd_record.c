@@ -31,6 +31,7 @@ enum { USUAL_RINGS = 16 }; /* recording threads on a host, to choose where the r
 
 struct options {
 	const char *out, *hooks, *ring_records;
+	double probe_s; /* 0 = no probe */
 	bool is_quiet;
 	char **command;
 };
@@ -134,7 +135,7 @@ static void append_preload(const char *library)
 
 static void set_environment(const struct session *s)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], number[32];
 
 	append_preload(s->library);
 	setenv(LW_ENV_DIR, s->dir, 1);
@@ -150,6 +151,10 @@ static void set_environment(const struct session *s)
 		setenv(LW_ENV_HOOKS, s->options.hooks, 1);
 	if (s->options.ring_records)
 		setenv(LW_ENV_RING_RECORDS, s->options.ring_records, 1);
+	if (s->options.probe_s > 0) {
+		snprintf(number, sizeof(number), "%.9g", s->options.probe_s);
+		setenv(LW_ENV_PROBE, number, 1);
+	}
 	setenv("NVTX_INJECTION64_PATH", s->library, 0);
 }
 
@@ -374,6 +379,13 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 				argument, LW_RING_MIN_RECORDS, LW_RING_MAX_RECORDS);
 		options->ring_records = argument;
 		return 0;
+	case 'p':
+		options->probe_s = argument ? strtod(argument, &end) : LW_PROBE_DEFAULT_S;
+		if (argument &&
+			(*end || !(options->probe_s > 0 && options->probe_s <= LW_PROBE_MAX_S)))
+			argp_error(state, "--probe=%s: seconds, more than 0, at most %d", argument,
+				LW_PROBE_MAX_S);
+		return 0;
 	case 'q':
 		options->is_quiet = true;
 		return 0;
@@ -400,6 +412,11 @@ int lw_cmd_record(int argc, char **argv)
 			"only these, or all but those: mpi,horovod,gloo,ddp,socket,wait,mark,nvtx; -socket (default all; gloo_preamble only when named)",
 			0},
 		{"ring-records", 'r', "N", 0, "records a thread can have waiting (default 65536)",
+			0},
+		{"probe", 'p', "SECONDS", OPTION_ARG_OPTIONAL,
+			"before the job's first operation, measure collectives of many sizes with the"
+			" job's own transport, on all ranks at once, for at most SECONDS (default 5):"
+			" predictions for settings whose message sizes the job itself does not send",
 			0},
 		{"quiet", 'q', NULL, 0, "no summary line on stderr", 0}, {0}};
 	static const struct argp argp = {argp_options, parse, "-- COMMAND [ARG...]",

@@ -36,6 +36,7 @@ static enum lw_transport known_transport;
 static char command[LW_STRING_MAX_BYTES + 1];
 static const char *hook_list; /* LAPWING_HOOKS */
 static bool is_disabled;
+int64_t lw_probe_budget_ns;
 
 static void read_command(void)
 {
@@ -289,11 +290,14 @@ void lw_image_stays(bool is_told)
 
 __attribute__((constructor)) static void load(void)
 {
-	const char *disable = getenv(LW_ENV_DISABLE);
+	const char *disable = getenv(LW_ENV_DISABLE), *probe = getenv(LW_ENV_PROBE);
+	double probe_s = probe ? strtod(probe, NULL) : 0;
 
 	hook_list = getenv(LW_ENV_HOOKS);
 	is_disabled = (disable && *disable && strcmp(disable, "0") != 0) ||
 		      (!getenv(LW_ENV_DIR) && !getenv(LW_ENV_OUT));
+	if (probe_s > 0 && probe_s <= LW_PROBE_MAX_S)
+		lw_probe_budget_ns = (int64_t)(probe_s * 1e9);
 }
 
 __attribute__((destructor)) static void unload(void)

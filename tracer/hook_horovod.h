@@ -149,6 +149,8 @@ struct lw_hvd_tls {
 	const void *asked;   /* tensor whose dtype() was called last; see lw_hvd_on_dtype */
 	int64_t asked_ns;
 	int64_t wait_start_ns, wait_end_ns;
+	bool may_ask_probe;           /* background thread, seen from its start: no round yet */
+	bool has_probe;               /* it is the one that asked */
 	struct lw_hvd_thread *thread; /* background thread: what it has not told yet */
 };
 extern _Thread_local struct lw_hvd_tls lw_hvd_tls __attribute__((tls_model("initial-exec")));
@@ -203,6 +205,20 @@ void lw_hvd_cycle_worked(void);
 
 /** lw_hvd_cycle_flush() - tell what @thread has counted and not told. */
 void lw_hvd_cycle_flush(struct lw_hvd_thread *thread);
+
+/* ---- hook_horovod_probe.c ------------------------------------------------------------------------ */
+
+/** lw_hvd_probe_ask() - before a round's AND: in the first one say that a probe is wanted. @words: not empty */
+void lw_hvd_probe_ask(
+	const struct lw_hvd_slot *slot, void *controller, const struct lw_hvd_vector *words);
+
+/** lw_hvd_probe_answer() - after it: are all asked? Takes out again what was put into @words. */
+void lw_hvd_probe_answer(const struct lw_hvd_vector *words);
+
+/** lw_hvd_probe_at_responses() - all ranks have agreed on @list: the probe, when it is the first work. */
+void lw_hvd_probe_at_responses(void *controller, const void *list);
+
+void lw_hvd_probe_thread_ends(void);
 
 /* ---- hook_horovod_settings.c --------------------------------------------------------------------- */
 

@@ -124,11 +124,15 @@ uint64_t lw_hvd_on_bitwise(const struct lw_hvd_slot *slot, void *controller, voi
 	if (n)
 		memcpy(&event.cycle.in_bits, bits->begin, 8);
 	hash = hash_words(n, bits, n);
+	if (n && slot->detail == LW_CYCLE_AND)
+		lw_hvd_probe_ask(slot, controller, bits);
 	event.t0_ns = lw_now_ns();
 	result = slot->real(controller, words, count_, d, e);
 	event.t1_ns = lw_now_ns();
-	if (n)
+	if (n) {
+		lw_hvd_probe_answer(bits);
 		memcpy(&event.cycle.out_bits, bits->begin, 8);
+	}
 	hash = hash_words(hash, bits, n);
 	event.cycle.n_words = n;
 	round_done(controller, &event, hash, true);
@@ -188,6 +192,7 @@ uint64_t lw_hvd_on_final(
 	round_done(controller, &event, event.cycle.n_words, event.cycle.n_words == 0);
 	if (event.cycle.n_words)
 		lw_hvd_cycle_worked();
+	lw_hvd_probe_at_responses(controller, list);
 	return result;
 }
 

@@ -86,6 +86,7 @@ static void thread_ends(void)
 	if (!thread)
 		return;
 	lw_hvd_close_thrown(UINTPTR_MAX);
+	lw_hvd_probe_thread_ends();
 	lw_hvd_cycle_flush(thread);
 	lw_hvd_tls.thread = NULL;
 	thread->n_last = 0;
@@ -167,10 +168,12 @@ uint64_t lw_hvd_on_thread(
 {
 	uint64_t result;
 
-	if (slot->detail == LW_HVD_ROLE_BACKGROUND)
+	if (slot->detail == LW_HVD_ROLE_BACKGROUND) {
 		lw_hvd_background_seen(slot->extension);
-	else
+		lw_hvd_tls.may_ask_probe = true;
+	} else {
 		lw_hvd_tls.role = (uint8_t)slot->detail;
+	}
 	result = slot->real(self, b, c, d, e);
 	if (lw_is_live())
 		thread_ends();

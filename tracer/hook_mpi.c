@@ -75,6 +75,18 @@ void lw_mpi_left(void)
 		lw_mpi_thread.open.on_left(&lw_mpi_thread.open);
 }
 
+void lw_mpi_hide(const void *frame)
+{
+	lw_mpi_thread.frame = frame;
+	lw_mpi_thread.open.on_left = NULL;
+	lw_tls.mpi_depth = 1;
+}
+
+void lw_mpi_show(void)
+{
+	lw_tls.mpi_depth = 0;
+}
+
 /* An object of the library: the program's own copy (copy relocation) comes before the library's. */
 uintptr_t lw_mpi_object(const char *symbol)
 {

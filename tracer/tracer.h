@@ -67,6 +67,9 @@ struct lw_range {           /* open, of this thread */
 	int64_t value;
 };
 
+/** lw_probe_budget_ns - how long a probe may take, from LAPWING_PROBE; 0 = none is asked for. */
+extern int64_t lw_probe_budget_ns;
+
 /* What a recording thread needs besides its ring. Mapped, not in TLS: this library must also load by
  * dlopen (injection interfaces), where room for static TLS is scarce. Gone when the thread ends. */
 struct lw_thread_memory {
@@ -195,6 +198,12 @@ bool lw_horovod_is_hooked(void);
  */
 void lw_horovod_band(
 	uint64_t in_bits, uint64_t out_bits, uint32_t n_words, int64_t t0_ns, int64_t t1_ns);
+
+/* ---- for a probe: hook_mpi.c ----------------------------------------------------------------------- */
+
+/** lw_mpi_hide() - what this thread calls of MPI below @frame is not the job's, until lw_mpi_show(). */
+void lw_mpi_hide(const void *frame);
+void lw_mpi_show(void);
 
 /* ---- called by core.c at the edges of life; each hook file implements what it needs -------------- */
 

@@ -77,6 +77,29 @@ void lw_hvd_wait_ends(void)
 {
 }
 
+void lw_hvd_probe_ask(
+	const struct lw_hvd_slot *slot, void *controller, const struct lw_hvd_vector *words)
+{
+	(void)slot;
+	(void)controller;
+	(void)words;
+}
+
+void lw_hvd_probe_answer(const struct lw_hvd_vector *words)
+{
+	(void)words;
+}
+
+void lw_hvd_probe_at_responses(void *controller, const void *list)
+{
+	(void)controller;
+	(void)list;
+}
+
+void lw_hvd_probe_thread_ends(void)
+{
+}
+
 static int start_anew(void **state)
 {
 	(void)state;

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probe.h - `record --probe`: the tracer sends collectives of its own, once, before the job does.
+ *
+ * The only part of the tracer that uses the network. It does so when LAPWING_PROBE asks for it, and only
+ * where all ranks were seen to be asked: what carries the operations must make sure of that first.
+ */
+#ifndef LAPWING_TRACER_PROBE_H
+#define LAPWING_TRACER_PROBE_H
+
+#include "tracer/tracer.h"
+
+struct lw_probe_carrier {
+	enum lw_transport transport;
+	/* Bit-wise AND of @n_bytes at @words over all ranks, in place. May leave by an exception of the job's. */
+	void (*all_and)(void *context, void *words, size_t n_bytes);
+	void *context;
+};
+
+/**
+ * lw_probe_claim() - a probe is asked for, has not been claimed in this process, and has its memory.
+ * After true the caller either runs it or refuses it.
+ */
+bool lw_probe_claim(void);
+
+/** lw_probe_run() - all of it, in the calling thread; PROBE records. */
+void lw_probe_run(const struct lw_probe_carrier *carrier);
+
+/** lw_probe_refuse() - there will be none, and @why (static text); told as a HOOK record. */
+void lw_probe_refuse(const char *why);
+
+/** lw_probe_release() - its memory goes; also after an exception left lw_probe_run(). */
+void lw_probe_release(void);
+
+#endif /* LAPWING_TRACER_PROBE_H */
