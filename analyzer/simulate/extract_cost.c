@@ -98,9 +98,25 @@ static uint32_t *map_steps(const struct lw_run *run)
 	return input_step;
 }
 
+/* The probe's operations back to back; those after a pause are not what is wanted. Return: how many. */
+static size_t take_probe(const struct lw_run *run, struct lw_wire_sample *probes)
+{
+	const struct lw_probe_op *op;
+	size_t n = 0;
+
+	lw_vec_foreach (op, &run->probes)
+		if (op->nth_in_burst > 0 && op->last_end_ns > op->last_start_ns)
+			probes[n++] = (struct lw_wire_sample){op->bytes,
+				(double)(op->last_end_ns - op->last_start_ns), op->idle_ns,
+				op->burst};
+	return n;
+}
+
 static int take_wire(struct lw_run *run, struct lw_replay *replay)
 {
-	struct lw_wire_sample *samples = malloc((run->groups.n + 1) * sizeof(*samples));
+	struct lw_wire_sample *samples =
+		malloc((run->groups.n + run->probes.n + 1) * sizeof(*samples));
+	struct lw_wire_sample *probes = samples + run->groups.n;
 	uint32_t *input_step = map_steps(run);
 	const struct lw_group *group;
 	bool one_clock = is_one_clock(run);
@@ -134,7 +150,9 @@ static int take_wire(struct lw_run *run, struct lw_replay *replay)
 		if (group->bytes > replay->max_batch_bytes)
 			replay->max_batch_bytes = group->bytes;
 	}
-	status = lw_wire_init(&replay->wire, samples, n, replay->cost.round_ns);
+	status = lw_wire_init(&replay->wire,
+		&(struct lw_wire_source){
+			samples, n, probes, take_probe(run, probes), replay->cost.round_ns});
 	free(samples);
 	free(input_step);
 	return status;

@@ -2,12 +2,15 @@
 /*
  * wire.h - what one collective costs on the wire, as the simulator asks for it.
  *
- * Reads:  samples (bytes, service time, idle time before).   Writes: nothing.
+ * Reads:  samples (bytes, service time, idle time before) of the run and of its probe.   Writes: nothing.
  * Not for: the forms of a cost against bytes and their choice: that is fit/cost.h, used here.
  *
- * Operations right after an idle wire are kept apart from those back to back (token buckets and
- * congestion windows make the former faster), as long as enough of them were seen about the size that
- * is asked for. No operation costs less than a coordination round, the smallest collective there is.
+ * A cost is that of operations back to back, less what the pause before one saves (fit/recovery.h). No
+ * operation costs less than a coordination round, the smallest collective there is.
+ *
+ * Sizes that the run holds cost what they cost there. Others cost what the probe measured, times what
+ * the run took over what the probe took at the nearest sizes that both know; without a probe the fit of
+ * the run is continued.
  *
  * The n-th operation of a simulated step costs as much more or less than the mean as that of the
  * recorded step did: where sending takes about as long as computing, it is the scatter that makes
@@ -23,6 +26,7 @@
 #include <stdint.h>
 
 #include "analyzer/fit/cost.h"
+#include "analyzer/fit/recovery.h"
 #include "analyzer/simulate/hvd_cycle.h"
 
 struct lw_wire_sample {
@@ -32,9 +36,14 @@ struct lw_wire_sample {
 	uint32_t step;     /* of the simulator's input; what the bootstrap draws */
 };
 
-enum {
-	LW_WIRE_IDLE_NS = 1000000, /* idle for longer: the next operation is a first one */
-	LW_WIRE_REPLICATES = 12,   /* fits of resampled steps: how sure the costs are */
+enum { LW_WIRE_REPLICATES = 12 }; /* fits of resampled steps: how sure the costs are */
+
+struct lw_wire_source {
+	const struct lw_wire_sample *samples; /* of the run, in the order in which they ran */
+	size_t n;
+	const struct lw_wire_sample *probes; /* of the probe, likewise; step: its burst */
+	size_t n_probes;                     /* 0 = no probe */
+	double latency_ns; /* cost of one round; clipped to the cost of the smallest operations */
 };
 
 /* How a what-if changes the wire; all 1 = as recorded. */
@@ -54,9 +63,13 @@ enum lw_wire_guess {    /* for sizes that the run does not hold */
 enum { LW_WIRE_LOADED = 32 };
 
 struct lw_wire {
-	struct lw_cost all, first, queued; /* pooled; after an idle wire; back to back */
-	double latency_ns;                 /* what a coordination round costs: no operation less */
-	struct lw_cost replicate[LW_WIRE_REPLICATES]; /* of all */
+	struct lw_cost all; /* of the run, as if back to back */
+	struct lw_cost probe; /* of the probe, likewise; LW_COST_NONE = no probe */
+	double run_frac[2];   /* run over probe at the smallest and at the largest sizes of the run */
+	struct lw_recovery recovery;
+	double latency_ns; /* what a coordination round costs: no operation less */
+	struct lw_cost replicate[LW_WIRE_REPLICATES];       /* of all */
+	struct lw_cost probe_replicate[LW_WIRE_REPLICATES]; /* of probe */
 	/* observed over fitted, in the order of the run; of step s: from scatter_at[s] */
 	double *scatter;
 	uint32_t *scatter_at, n_steps;
@@ -66,13 +79,10 @@ struct lw_wire {
 };
 
 /**
- * lw_wire_init() - fit the three costs, and the pooled one to resampled steps.
- * @samples: in the order in which they ran
- * @latency_ns: cost of one round; clipped to the cost of the smallest operations
- * Return: LW_OK, LW_ERR_LIMIT (no samples) or LW_ERR_NOMEM. Free with lw_wire_done().
+ * lw_wire_init() - fit the costs, also to resampled steps and bursts.
+ * Return: LW_OK, LW_ERR_LIMIT (no samples of the run) or LW_ERR_NOMEM. Free with lw_wire_done().
  */
-int lw_wire_init(
-	struct lw_wire *wire, const struct lw_wire_sample *samples, size_t n, double latency_ns);
+int lw_wire_init(struct lw_wire *wire, const struct lw_wire_source *source);
 void lw_wire_done(struct lw_wire *wire);
 
 /** lw_wire_mean_ns() - mean cost of one collective, as scaled and guessed. */
@@ -81,7 +91,7 @@ double lw_wire_mean_ns(const struct lw_wire *wire, uint64_t bytes, int64_t idle_
 /** lw_wire_ns() - the same with the scatter of the run, as lw_hvd_cost.wire_ns; @wire: struct lw_wire. */
 double lw_wire_ns(const void *wire, const struct lw_hvd_op *op);
 
-/** lw_wire_knows() - whether operations of about @bytes were seen. */
+/** lw_wire_knows() - whether operations of about @bytes were seen, in the run or by its probe. */
 bool lw_wire_knows(const struct lw_wire *wire, double bytes);
 
 #endif /* LAPWING_ANALYZER_SIMULATE_WIRE_H */
