@@ -7,8 +7,8 @@
 enum { MIN_FREE = 12 }; /* samples beyond one of each size that the comparison needs */
 static const double surely = 3;
 /* limits that are tried, ns: the buckets and windows of real links empty within these */
-static const double limits_ns[] = {0.25e6, 0.5e6, 1e6, 1.5e6, 2e6, 3e6, 4e6, 6e6, 8e6, 12e6, 16e6,
-	24e6, 32e6};
+static const double limits_ns[] = {
+	0.25e6, 0.5e6, 1e6, 1.5e6, 2e6, 3e6, 4e6, 6e6, 8e6, 12e6, 16e6, 24e6, 32e6};
 
 double lw_recovery_ns(const struct lw_recovery *recovery, double idle_ns)
 {

@@ -150,9 +150,9 @@ static int take_wire(struct lw_run *run, struct lw_replay *replay)
 		if (group->bytes > replay->max_batch_bytes)
 			replay->max_batch_bytes = group->bytes;
 	}
-	status = lw_wire_init(&replay->wire,
-		&(struct lw_wire_source){
-			samples, n, probes, take_probe(run, probes), replay->cost.round_ns});
+	status = lw_wire_init(
+		&replay->wire, &(struct lw_wire_source){samples, n, probes, take_probe(run, probes),
+				       replay->cost.round_ns});
 	free(samples);
 	free(input_step);
 	return status;
@@ -249,41 +249,84 @@ static bool is_late(const struct lw_run *run, const struct lw_group *before,
 	       group->last_ready_ns <= end_ns;
 }
 
+/* A scatter while it is filled: times, in the order of the steps. */
+static int scatter_init(struct lw_hvd_scatter *scatter, size_t n, uint32_t n_steps)
+{
+	*scatter = (struct lw_hvd_scatter){malloc((n + 1) * sizeof(*scatter->frac)),
+		calloc((size_t)n_steps + 1, sizeof(*scatter->from)), n_steps};
+	return scatter->frac && scatter->from
+		       ? LW_OK
+		       : lw_fail(LW_ERR_NOMEM, "no memory for %zu rounds", n);
+}
+
+static void scatter_add(
+	struct lw_hvd_scatter *scatter, struct mean *mean, uint32_t step, double took_ns)
+{
+	scatter->frac[(size_t)mean->n] = took_ns;
+	scatter->from[step + 1]++;
+	mean_add(mean, took_ns);
+}
+
+static void scatter_finish(struct lw_hvd_scatter *scatter, const struct mean *mean, double mean_ns)
+{
+	for (uint32_t s = 0; s < scatter->n_steps; s++)
+		scatter->from[s + 1] += scatter->from[s];
+	for (size_t i = 0; i < (size_t)mean->n; i++)
+		scatter->frac[i] = fmax(scatter->frac[i], 0) / fmax(mean_ns, 1);
+}
+
 /* From the last rank's entry into a round to its first operation, from one operation to the next, and
  * from an operation to the first of a round that followed at once. */
-static void take_rounds(const struct lw_run *run, int64_t cycle_ns, struct lw_hvd_cost *cost)
+static int take_rounds(const struct lw_run *run, int64_t cycle_ns, struct lw_replay *replay)
 {
-	struct mean first = {0}, next = {0}, agreed = {0}, late = {0};
+	struct mean slept = {0}, next = {0}, agreed = {0}, late = {0};
 	const struct lw_group *group, *before = NULL;
+	struct lw_hvd_cost *cost = &replay->cost;
+	uint32_t *input_step = map_steps(run);
 	bool one_clock = is_one_clock(run);
+	int status = input_step ? LW_OK : lw_fail(LW_ERR_NOMEM, "no memory for the steps");
 
+	if (status == LW_OK)
+		status = scatter_init(&cost->slept_scatter, run->groups.n, replay->input.n_steps);
+	if (status == LW_OK)
+		status = scatter_init(&cost->late_scatter, run->groups.n, replay->input.n_steps);
 	lw_vec_foreach (group, &run->groups) {
 		const struct lw_batch *batch;
+		uint32_t step;
 
-		if (group->n_ranks != run->ranks.n || !one_clock)
+		if (status < 0 || group->n_ranks != run->ranks.n || !one_clock)
 			continue;
 		batch = batch_on(run, group, 0);
 		if (!is_counted(run, batch) || group->round_ns == LW_NS_UNKNOWN) {
 			before = NULL;
 			continue;
 		}
+		step = input_step[batch->step];
 		if (batch->agreed_ns != LW_NS_UNKNOWN)
 			mean_add(&agreed, (double)(batch->agreed_ns - group->round_ns));
 		if (before && batch_on(run, before, 0)->cycle_ns == batch->cycle_ns)
 			mean_add(&next, (double)(last_start(run, group) - last_end(run, before)));
 		else if (before && is_late(run, before, group, cycle_ns))
-			mean_add(&late, (double)(last_start(run, group) - last_end(run, before)));
+			scatter_add(&cost->late_scatter, &late, step,
+				(double)(last_start(run, group) - last_end(run, before)));
 		else
-			mean_add(&first, (double)(last_start(run, group) - group->round_ns));
+			scatter_add(&cost->slept_scatter, &slept, step,
+				(double)(last_start(run, group) - group->round_ns));
 		before = group;
 	}
+	free(input_step);
+	if (status < 0)
+		return status;
 	/* fmin() and fmax() pass over what is not known */
 	cost->round_ns = fmax(fmin(idle_round_ns(run), mean_of(&agreed)), 0);
-	if (first.n == 0) /* always late: then what a round costs otherwise does not matter */
-		first = late;
-	cost->dispatch_ns = fmax(mean_of(&first) - cost->round_ns, 0);
+	/* always late: then what a round costs otherwise does not matter */
+	cost->dispatch_ns = fmax(mean_of(slept.n ? &slept : &late) - cost->round_ns, 0);
 	cost->between_ns = fmax(mean_of(&next), 0);
 	cost->late_ns = fmax(mean_of(&late) - cost->round_ns - cost->dispatch_ns, 0);
+	scatter_finish(&cost->slept_scatter, &slept, cost->round_ns + cost->dispatch_ns);
+	scatter_finish(
+		&cost->late_scatter, &late, cost->round_ns + cost->late_ns + cost->dispatch_ns);
+	return LW_OK;
 }
 
 /* How much longer than the cycle time two idle rounds lie apart: the sleep ends late. */
@@ -341,10 +384,11 @@ static int take_poll(const struct lw_run *run, struct lw_hvd_cost *cost)
 
 int lw_extract_cost(struct lw_run *run, struct lw_replay *replay)
 {
-	int status = LW_OK;
+	int status = take_rounds(run, replay->setting.cycle_ns, replay);
 
-	take_rounds(run, replay->setting.cycle_ns, &replay->cost);
 	take_copies(run, &replay->cost);
+	if (status < 0)
+		return status;
 	if (replay->is_ddp) /* no rounds; what they hold of the wire's latency is not known either */
 		replay->cost.round_ns = replay->cost.dispatch_ns = replay->cost.between_ns =
 			replay->cost.late_ns = 0;

@@ -48,8 +48,11 @@ struct context { /* what one run looks at */
 	int64_t wire_free_ns; /* end of the last operation on the wire */
 	bool was_idle;        /* the last round agreed on nothing, and cost what idle ones do */
 	bool was_busy;        /* it ran operations */
+	bool is_late;         /* this round followed operations without a sleep */
+	double round_frac;    /* what this round takes, of the mean */
 	/* of this step */
 	uint32_t step, n_ops;          /* operations so far */
+	uint32_t n_slept, n_late;      /* rounds that agreed something, after a sleep and without */
 	uint32_t n_in_step, n_pending; /* tensors; those not yet agreed are the last in order */
 };
 
@@ -163,16 +166,13 @@ static int64_t next_round_ns(const struct context *c)
 	return next_ns < c->enter_ns + MIN_PERIOD_NS ? c->enter_ns + MIN_PERIOD_NS : next_ns;
 }
 
-/* All ranks enter and agree. Rounds that agree on nothing, because no tensor is queued everywhere yet,
- * follow each other at equal distance once one of them did: they are taken in one stride.
- * Return: when the round ends. */
-static int64_t turn_round(struct context *c)
+/* All ranks enter. Rounds that agree on nothing, because no tensor is queued everywhere yet, follow each
+ * other at equal distance once one of them did: they are taken in one stride. */
+static void enter_round(struct context *c)
 {
 	int64_t next_ns = next_round_ns(c), needed_ns = first_pending_ns(c);
-	/* who is late did not sleep */
-	bool is_late = c->was_busy && next_ns == c->free_ns;
-	double cost_ns = c->cost->round_ns + (is_late ? c->cost->late_ns : 0);
 
+	c->is_late = c->was_busy && next_ns == c->free_ns;
 	if (c->was_idle && needed_ns > next_ns) {
 		int64_t stride_ns = next_ns - c->enter_ns;
 		int64_t n_rounds = (needed_ns - 1 - next_ns) / stride_ns;
@@ -182,7 +182,30 @@ static int64_t turn_round(struct context *c)
 	}
 	c->totals.n_rounds++;
 	c->enter_ns = next_ns;
-	c->free_ns = next_ns + rounded(cost_ns);
+}
+
+double lw_hvd_scatter_of(const struct lw_hvd_scatter *scatter, uint32_t step, uint32_t nth)
+{
+	uint32_t n;
+
+	if (step >= scatter->n_steps)
+		return 1;
+	n = scatter->from[step + 1] - scatter->from[step];
+	return n ? scatter->frac[scatter->from[step] + nth % n] : 1;
+}
+
+/* Return: when the round ends. */
+static int64_t turn_round(struct context *c, uint32_t n_agreed)
+{
+	const struct lw_hvd_cost *cost = c->cost;
+	double cost_ns = cost->round_ns + (c->is_late ? cost->late_ns : 0);
+
+	c->round_frac = 1;
+	if (n_agreed > 0)
+		c->round_frac =
+			c->is_late ? lw_hvd_scatter_of(&cost->late_scatter, c->step, c->n_late++)
+				   : lw_hvd_scatter_of(&cost->slept_scatter, c->step, c->n_slept++);
+	c->free_ns = c->enter_ns + rounded(cost_ns * c->round_frac);
 	return c->free_ns;
 }
 
@@ -340,7 +363,7 @@ static void finish_batch(struct context *c, uint64_t bytes)
 
 static void run_round(struct context *c, uint32_t n_agreed, int64_t agreed_ns)
 {
-	int64_t before_ns = rounded(c->cost->dispatch_ns);
+	int64_t before_ns = rounded(c->cost->dispatch_ns * c->round_frac);
 	uint32_t from = 0;
 
 	while (from < n_agreed) {
@@ -441,13 +464,16 @@ static void run_step(struct context *c, int64_t *ret_step_ns)
 	const int64_t *blocked_ns = c->input->blocked_ns + (size_t)c->step * c->input->n_ranks;
 
 	collect_pending(c);
-	c->n_ops = 0;
+	c->n_ops = c->n_slept = c->n_late = 0;
 	for (uint32_t r = 0; r < c->input->n_ranks; r++)
 		sim->resumed_ns[r] = sim->blocked_ns[r] = sim->start_ns[r] + blocked_ns[r];
 	while (c->n_pending > 0) {
-		int64_t agreed_ns = turn_round(c);
-		uint32_t n_agreed = take_agreed(c);
+		uint32_t n_agreed;
+		int64_t agreed_ns;
 
+		enter_round(c);
+		n_agreed = take_agreed(c);
+		agreed_ns = turn_round(c, n_agreed);
 		c->was_idle = n_agreed == 0 && !c->was_busy;
 		c->was_busy = n_agreed > 0;
 		run_round(c, n_agreed, agreed_ns);

@@ -69,12 +69,25 @@ struct lw_hvd_op { /* one collective, as its cost is asked for */
 	uint32_t step, nth; /* of the input; of its step, from 0 */
 };
 
+/* Of each step of the input, in order, how much more or less than the mean things took. */
+struct lw_hvd_scatter {
+	double *frac;
+	uint32_t *
+		from; /* [n_steps + 1]: those of step s are frac[from[s]] to frac[from[s + 1] - 1] */
+	uint32_t n_steps; /* 0 = none: all as the mean */
+};
+
+/** lw_hvd_scatter_of() - of the @nth of @step, again from the first where it had fewer; else 1. */
+double lw_hvd_scatter_of(const struct lw_hvd_scatter *scatter, uint32_t step, uint32_t nth);
+
 struct lw_hvd_cost {
 	/* time of one collective on the wire, from the last rank's start to the end, ns */
 	double (*wire_ns)(const void *context, const struct lw_hvd_op *op);
 	const void *context;
-	double round_ns;      /* one round, from the last rank's entry to its end */
-	double late_ns;       /* more, for one that follows an operation without a sleep */
+	double round_ns; /* one round, from the last rank's entry to its end */
+	double late_ns;  /* more, for one that follows an operation without a sleep */
+	/* of rounds that agreed something, each until its first operation; borrowed */
+	struct lw_hvd_scatter slept_scatter, late_scatter; /* after a sleep; without one */
 	double oversleep_ns;  /* a sleep for the cycle ends this much too late */
 	double dispatch_ns;   /* from the end of the round to its first operation */
 	double between_ns;    /* from one operation of a round to the next */

@@ -24,6 +24,10 @@ void lw_replay_free(struct lw_replay *replay)
 	free(replay->tail_ns);
 	free(replay->recorded_step_ns);
 	free(replay->step_ns);
+	free(replay->cost.slept_scatter.frac);
+	free(replay->cost.slept_scatter.from);
+	free(replay->cost.late_scatter.frac);
+	free(replay->cost.late_scatter.from);
 	lw_hvd_sim_free(replay->sim);
 	lw_wire_done(&replay->wire);
 	free(replay);

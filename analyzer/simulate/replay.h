@@ -37,7 +37,7 @@ struct lw_replay {
 	struct lw_hvd_setting setting; /* as recorded */
 	bool is_ddp;                   /* torch DDP: its recorded buckets, no loop, no settings */
 	bool is_setting_known;         /* else Horovod's defaults are assumed */
-	struct lw_hvd_cost cost;       /* without wire: that is set for each run */
+	struct lw_hvd_cost cost; /* without wire: that is set for each run; owns its scatters */
 	struct lw_wire wire;
 	/* what the run was like */
 	double recorded_ns; /* median of recorded_step_ns */

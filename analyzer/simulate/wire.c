@@ -83,7 +83,8 @@ static int fit_weighted(
 }
 
 /* The cost and LW_WIRE_REPLICATES more of resampled blocks; the same draws for as many blocks. */
-static int fit(struct fitting *f, bool is_table, struct lw_cost *ret_cost, struct lw_cost *replicate)
+static int fit(
+	struct fitting *f, bool is_table, struct lw_cost *ret_cost, struct lw_cost *replicate)
 {
 	uint64_t random = 1;
 	int status = fit_weighted(f, NULL, is_table, ret_cost);
@@ -159,13 +160,9 @@ double lw_wire_mean_ns(const struct lw_wire *wire, uint64_t bytes, int64_t idle_
 double lw_wire_ns(const void *context, const struct lw_hvd_op *op)
 {
 	const struct lw_wire *wire = context;
-	double mean_ns = lw_wire_mean_ns(wire, op->bytes, op->idle_ns);
-	uint32_t n;
 
-	if (op->step >= wire->n_steps)
-		return mean_ns;
-	n = wire->scatter_at[op->step + 1] - wire->scatter_at[op->step];
-	return n ? mean_ns * wire->scatter[wire->scatter_at[op->step] + op->nth % n] : mean_ns;
+	return lw_wire_mean_ns(wire, op->bytes, op->idle_ns) *
+	       lw_hvd_scatter_of(&wire->scatter, op->step, op->nth);
 }
 
 /* ---- making ------------------------------------------------------------------------------------- */
@@ -176,24 +173,23 @@ static int keep_scatter(
 {
 	double sum_ns = 0, fitted_ns = 0;
 
-	wire->scatter = malloc(n * sizeof(*wire->scatter));
-	wire->scatter_at = calloc((size_t)n_steps + 1, sizeof(*wire->scatter_at));
-	if (!wire->scatter || !wire->scatter_at)
+	wire->scatter = (struct lw_hvd_scatter){malloc(n * sizeof(*wire->scatter.frac)),
+		calloc((size_t)n_steps + 1, sizeof(*wire->scatter.from)), n_steps};
+	if (!wire->scatter.frac || !wire->scatter.from)
 		return lw_fail(LW_ERR_NOMEM, "no memory for %zu operations", n);
-	wire->n_steps = n_steps;
 	for (size_t i = 0; i < n; i++) {
 		double expected_ns =
 			recorded_ns(wire, (double)samples[i].bytes, samples[i].idle_ns);
 
 		sum_ns += samples[i].service_ns;
 		fitted_ns += expected_ns;
-		wire->scatter[i] = expected_ns > 0 ? samples[i].service_ns / expected_ns : 1;
-		wire->scatter_at[samples[i].step + 1]++;
+		wire->scatter.frac[i] = expected_ns > 0 ? samples[i].service_ns / expected_ns : 1;
+		wire->scatter.from[samples[i].step + 1]++;
 	}
 	for (uint32_t s = 0; s < n_steps; s++)
-		wire->scatter_at[s + 1] += wire->scatter_at[s];
+		wire->scatter.from[s + 1] += wire->scatter.from[s];
 	for (size_t i = 0; i < n; i++) /* scatter only: the sum is the fit's affair */
-		wire->scatter[i] *= fitted_ns / sum_ns;
+		wire->scatter.frac[i] *= fitted_ns / sum_ns;
 	return LW_OK;
 }
 
@@ -219,8 +215,8 @@ void lw_wire_done(struct lw_wire *wire)
 {
 	lw_cost_done(&wire->all);
 	lw_cost_done(&wire->probe);
-	free(wire->scatter);
-	free(wire->scatter_at);
+	free(wire->scatter.frac);
+	free(wire->scatter.from);
 	for (int k = 0; k < LW_WIRE_REPLICATES; k++) {
 		lw_cost_done(&wire->replicate[k]);
 		lw_cost_done(&wire->probe_replicate[k]);

@@ -63,16 +63,14 @@ enum lw_wire_guess {    /* for sizes that the run does not hold */
 enum { LW_WIRE_LOADED = 32 };
 
 struct lw_wire {
-	struct lw_cost all; /* of the run, as if back to back */
+	struct lw_cost all;   /* of the run, as if back to back */
 	struct lw_cost probe; /* of the probe, likewise; LW_COST_NONE = no probe */
-	double run_frac[2];   /* run over probe at the smallest and at the largest sizes of the run */
+	double run_frac[2]; /* run over probe at the smallest and at the largest sizes of the run */
 	struct lw_recovery recovery;
 	double latency_ns; /* what a coordination round costs: no operation less */
 	struct lw_cost replicate[LW_WIRE_REPLICATES];       /* of all */
 	struct lw_cost probe_replicate[LW_WIRE_REPLICATES]; /* of probe */
-	/* observed over fitted, in the order of the run; of step s: from scatter_at[s] */
-	double *scatter;
-	uint32_t *scatter_at, n_steps;
+	struct lw_hvd_scatter scatter;                      /* observed over fitted; owned */
 	struct lw_wire_scale scale;
 	enum lw_wire_guess guess;
 	int use_replicate; /* -1 = none: the fit itself */
