@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 enum { MIN_FREE = 12 }; /* samples beyond one of each size that the comparison needs */
+static const double least_spread_frac =
+	0.05; /* of the limit: pauses that are all alike say nothing */
 static const double surely = 3;
 /* limits that are tried, ns: the buckets and windows of real links empty within these */
 static const double limits_ns[] = {
@@ -25,6 +27,7 @@ static int by_bytes(const void *a, const void *b)
 
 struct sums { /* of deviations from the mean of their size, weighted; x: pause, y: service */
 	double xx, xy, yy;
+	double spread_ns2; /* of the pauses, not weighted */
 	size_t n_free;
 };
 
@@ -46,6 +49,7 @@ static void add_size(
 		sums->xx += weight * x * x;
 		sums->xy += weight * x * y;
 		sums->yy += weight * y * y;
+		sums->spread_ns2 += x * x;
 	}
 	sums->n_free += n - 1;
 }
@@ -74,7 +78,8 @@ struct lw_recovery lw_recovery_fit(struct lw_recovery_sample *samples, size_t n)
 		struct sums sums = sums_of(samples, n, limits_ns[i]);
 		double slope, residual, error;
 
-		if (sums.n_free < MIN_FREE || !(sums.xx > 0))
+		if (sums.n_free < MIN_FREE || sqrt(sums.spread_ns2 / (double)sums.n_free) <
+						      least_spread_frac * limits_ns[i])
 			continue;
 		slope = fmin(fmax(-sums.xy / sums.xx, 0), 1);
 		residual = sums.yy + 2 * slope * sums.xy + slope * slope * sums.xx;
