@@ -21,7 +21,8 @@ static void make(struct lw_recovery_sample *samples, double bucket_ns, double le
 
 	for (size_t i = 0; i < N; i++) {
 		double bytes = 100000 * (double)(1 + i % 4);
-		double idle_ns = least_idle_ns + 6 * MS * lw_random_unit(&random) * lw_random_unit(&random);
+		double idle_ns =
+			least_idle_ns + 6 * MS * lw_random_unit(&random) * lw_random_unit(&random);
 
 		samples[i] = (struct lw_recovery_sample){bytes,
 			0.3 * MS + bytes * 80 * (0.98 + 0.04 * lw_random_unit(&random)) -
