@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "analyzer/run.h"
 
@@ -33,6 +34,14 @@ void lw_cli_say(const char *format, ...)
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	fprintf(stderr, "lapwing: %s\n", line);
+}
+
+void lw_cli_stage(const char *stage)
+{
+	if (!isatty(STDERR_FILENO))
+		return;
+	fprintf(stderr, stage ? "\r\033[K%s ..." : "\r\033[K", stage);
+	fflush(stderr);
 }
 
 enum { KEY_SCHEMA = 0x1000 }; /* clear of the keys of verbs */

@@ -30,6 +30,9 @@ int lw_cli_run_exit(const struct lw_run *run);
 /** lw_cli_say() - print "lapwing: <text>" and a newline on stderr. */
 void lw_cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/** lw_cli_stage() - "<stage> ..." in place of the stage before, on a terminal; NULL: wipe it. */
+void lw_cli_stage(const char *stage);
+
 /**
  * lw_cli_parse() - argp_parse() for a verb: messages say "lapwing VERB", a mistake exits with
  * LW_EXIT_USAGE, options stop at the first argument only when @flags holds ARGP_IN_ORDER.

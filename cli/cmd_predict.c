@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_predict.c - `lapwing predict RUN...`: the step time under another setting, by a chosen model. */
+#include <langinfo.h>
+#include <locale.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,12 +14,20 @@
 #include "cli/cmd.h"
 #include "generated/schema_predict.h"
 
-enum { KEY_RANKS = 0x100, KEY_BANDWIDTH, KEY_LATENCY, KEY_COMPUTE, KEY_MODEL, KEY_GRID };
+enum {
+	KEY_RANKS = 0x100,
+	KEY_BANDWIDTH,
+	KEY_LATENCY,
+	KEY_COMPUTE,
+	KEY_MODEL,
+	KEY_GRID,
+	KEY_SCALING,
+	KEY_PLOT
+};
 
 struct options {
-	bool is_grid;
-	const struct lw_model *model;
-	struct lw_whatif whatif;
+	struct lw_ask ask;
+	const char *plot; /* file, "-" = the terminal, NULL = none */
 	struct lw_cli_runs runs;
 };
 
@@ -45,10 +55,19 @@ static const char *model_names(void)
 	return names;
 }
 
+static void ask_for(enum lw_question question, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	if (options->ask.question != LW_ASK_ONE && options->ask.question != question)
+		argp_error(state, "one of --grid, --scaling and --model all at a time");
+	options->ask.question = question;
+}
+
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct options *options = state->input;
-	struct lw_whatif *whatif = &options->whatif;
+	struct lw_whatif *whatif = &options->ask.whatif;
 	uint64_t bytes;
 
 	switch (key) {
@@ -79,18 +98,31 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		whatif->compute_frac = positive(argument, state, "compute-frac");
 		return 0;
 	case KEY_MODEL:
-		options->model = lw_model_find(argument);
-		if (!options->model)
-			argp_error(state, "no model '%s': one of %s", argument, model_names());
+		options->ask.model = lw_model_find(argument);
+		if (!strcmp(argument, "all"))
+			ask_for(LW_ASK_MODELS, state);
+		else if (!options->ask.model)
+			argp_error(
+				state, "no model '%s': all, or one of %s", argument, model_names());
 		return 0;
 	case KEY_GRID:
-		options->is_grid = true;
+		ask_for(LW_ASK_GRID, state);
+		return 0;
+	case KEY_SCALING:
+		ask_for(LW_ASK_SCALING, state);
+		return 0;
+	case KEY_PLOT:
+		options->plot = argument;
 		return 0;
 	case ARGP_KEY_END:
-		if (options->is_grid &&
-			(!isnan(options->whatif.fusion_bytes) || !isnan(options->whatif.cycle_ns)))
+		if (options->ask.question == LW_ASK_GRID &&
+			(!isnan(whatif->fusion_bytes) || !isnan(whatif->cycle_ns)))
 			argp_error(state,
 				"--grid tries thresholds and cycles itself: leave out --fusion-bytes and --cycle-ms");
+		if (options->plot && options->ask.question == LW_ASK_ONE)
+			argp_error(state, "--plot draws --grid, --scaling or --model all");
+		if (options->plot && !strcmp(options->plot, "-") && options->runs.json.is_wanted)
+			argp_error(state, "--plot - is text: not with --json");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -121,6 +153,48 @@ static char *help_filter(int key, const char *text, void *input)
 	return help;
 }
 
+static void show_progress(size_t n_done, size_t n)
+{
+	char stage[64];
+
+	snprintf(stage, sizeof(stage), "predicting %zu of %zu", n_done + 1, n);
+	lw_cli_stage(n > 1 ? stage : "predicting");
+}
+
+static int write_svg(const struct lw_answer *answer, const char *path)
+{
+	FILE *out = fopen(path, "we");
+	bool is_bad;
+
+	if (!out)
+		return lw_fail(LW_ERR_IO, "--plot %s: %m", path);
+	lw_answer_svg(answer, out);
+	is_bad = ferror(out);
+	if (fclose(out) || is_bad)
+		return lw_fail(LW_ERR_IO, "--plot %s: %m", path);
+	return LW_OK;
+}
+
+static int show(const struct options *options, const struct lw_answer *answer)
+{
+	bool is_drawn = options->plot && !strcmp(options->plot, "-");
+
+	if (options->plot && !is_drawn) {
+		int status = write_svg(answer, options->plot);
+
+		if (status < 0)
+			return status;
+	}
+	if (options->runs.json.is_wanted)
+		return lw_answer_json(answer, stdout);
+	lw_answer_text(answer, stdout);
+	if (is_drawn)
+		lw_answer_chart(answer, !strcmp(nl_langinfo(CODESET), "UTF-8"), stdout);
+	else if (options->plot)
+		printf("%-11s%s\n", "plot", options->plot);
+	return LW_OK;
+}
+
 int lw_cmd_predict(int argc, char **argv)
 {
 	static const struct argp_option argp_options[] = {
@@ -133,8 +207,16 @@ int lw_cmd_predict(int argc, char **argv)
 		{"latency-frac", KEY_LATENCY, "X", 0, "fixed cost of an operation, of the recorded",
 			0},
 		{"compute-frac", KEY_COMPUTE, "X", 0, "time to compute, of the recorded", 0},
-		{"model", KEY_MODEL, "NAME", 0, "what to predict with; listed below", 0},
-		{"grid", KEY_GRID, NULL, 0, "a table over thresholds and cycle times", 0}, {0}};
+		{"model", KEY_MODEL, "NAME", 0,
+			"what to predict with, listed below; all: every one, side by side", 0},
+		{"grid", KEY_GRID, NULL, 0, "a table over thresholds and cycle times", 0},
+		{"scaling", KEY_SCALING, NULL, 0,
+			"a table over 1, 2, 4, ... ranks, to 64 or to --ranks", 0},
+		{"plot", KEY_PLOT, "FILE.svg", 0,
+			"draw the grid, the scaling curve or the models; - draws in the terminal",
+			0},
+		{0}};
+
 	static const struct argp_child children[] = {{&lw_cli_runs_argp, 0, NULL, 0}, {0}};
 	static const struct argp argp = {argp_options, parse, NULL,
 		"Predicts the step time of a recorded Horovod or torch DDP job under other settings. What is not given"
@@ -142,8 +224,9 @@ int lw_cmd_predict(int argc, char **argv)
 		"\vExit codes: 0 done, 1 failed or not predictable, 3 done, but the run lost or misses data.",
 		children, help_filter, NULL};
 	size_t n_models;
-	struct options options = {.model = lw_models(&n_models),
-		.whatif = LW_WHATIF_RECORDED,
+	struct options options = {.ask = {.model = lw_models(&n_models),
+					  .whatif = LW_WHATIF_RECORDED,
+					  .progress = show_progress},
 		.runs.json.schema = schema_predict};
 	struct lw_predictor *predictor = NULL;
 	struct lw_answer answer = {0};
@@ -151,16 +234,15 @@ int lw_cmd_predict(int argc, char **argv)
 	int status, code;
 
 	lw_cli_parse(&argp, argc, argv, 0, &options);
-	status = lw_run_reconstruct(options.runs.paths, options.runs.n_paths, NULL, &run);
+	setlocale(LC_CTYPE, ""); /* what the terminal can show */
+	status = lw_run_reconstruct(options.runs.paths, options.runs.n_paths, lw_cli_stage, &run);
 	if (status == LW_OK)
 		status = lw_predictor_new(run, &predictor);
 	if (status == LW_OK)
-		status = lw_answer(predictor, options.is_grid ? LW_ASK_GRID : LW_ASK_ONE,
-			options.model, &options.whatif, &answer);
-	if (status == LW_OK && options.runs.json.is_wanted)
-		status = lw_answer_json(&answer, stdout);
-	else if (status == LW_OK)
-		lw_answer_text(&answer, stdout);
+		status = lw_answer(predictor, &options.ask, &answer);
+	lw_cli_stage(NULL);
+	if (status == LW_OK)
+		status = show(&options, &answer);
 	code = status < 0 ? lw_cli_fail(status) : lw_cli_run_exit(run);
 	lw_answer_done(&answer);
 	lw_predictor_free(predictor);

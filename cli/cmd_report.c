@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_report.c - `lapwing report RUN...`: how long a step is, what of it is exposed, what to change. */
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "analyzer/analyzer.h"
 #include "analyzer/emit/report.h"
@@ -16,12 +15,6 @@ struct options {
 	struct lw_report_options report;
 	struct lw_cli_runs runs;
 };
-
-static void show_stage(const char *stage)
-{
-	fprintf(stderr, "\r\033[K%s ...", stage);
-	fflush(stderr);
-}
 
 /* A step time ("117ms"), or a run of one rank whose step is taken. */
 static int read_baseline(const char *text, double *ret_step_ns)
@@ -102,20 +95,17 @@ int lw_cmd_report(int argc, char **argv)
 		"\vExit codes: 0 done, 1 failed, 2 wrong usage, 3 done, but the run lost or misses data.",
 		children, NULL, NULL};
 	struct options options = {.report.rank = LW_NONE, .runs.json.schema = schema_report};
-	struct lw_analysis_options analysis_options = {0};
+	struct lw_analysis_options analysis_options = {.progress = lw_cli_stage};
 	struct lw_analysis *analysis;
 	int status = LW_OK;
 
 	lw_cli_parse(&argp, argc, argv, 0, &options);
 	if (options.baseline)
 		status = read_baseline(options.baseline, &analysis_options.baseline_step_ns);
-	if (isatty(STDERR_FILENO))
-		analysis_options.progress = show_stage;
 	if (status == LW_OK)
 		status = lw_analysis_open(
 			options.runs.paths, options.runs.n_paths, &analysis_options, &analysis);
-	if (analysis_options.progress)
-		fputs("\r\033[K", stderr);
+	lw_cli_stage(NULL);
 	if (status < 0)
 		return lw_cli_fail(status);
 	if (options.report.rank != LW_NONE && !has_rank(analysis->run, options.report.rank))

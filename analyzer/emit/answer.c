@@ -1,41 +1,213 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyzer/emit/answer.h"
 
+#include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 
-int lw_answer(struct lw_predictor *predictor, enum lw_question question,
-	const struct lw_model *model, const struct lw_whatif *whatif, struct lw_answer *ret_answer)
-{
-	struct lw_advise_grid *grid = &ret_answer->grid;
-	int status = LW_OK;
-	size_t n = 1;
+#include "base/units.h"
 
-	*ret_answer = (struct lw_answer){
-		.predictor = predictor, .question = question, .model = model, .whatif = *whatif};
-	if (question == LW_ASK_GRID) {
+enum { MAX_RANKS = 65536 };
+
+/* The settings of @ask: how many, and the @i-th as what-if and model. */
+static size_t n_settings(const struct lw_ask *ask, const struct lw_answer *answer)
+{
+	uint32_t recorded = answer->predictor->replay->input.n_ranks, last = ask->whatif.n_ranks;
+	size_t n = 0;
+
+	if (ask->question == LW_ASK_GRID)
+		return answer->grid.n_fusion * answer->grid.n_cycle;
+	if (ask->question == LW_ASK_MODELS) {
+		lw_models(&n);
+		return n;
+	}
+	if (ask->question == LW_ASK_ONE)
+		return 1;
+	if (last == 0)
+		last = recorded > 16 ? 4 * recorded : 64;
+	for (uint64_t ranks = 1; ranks <= last && ranks <= MAX_RANKS; ranks *= 2)
+		n += ranks < recorded && recorded < 2 * ranks && recorded <= last ? 2 : 1;
+	return n;
+}
+
+/* The @i-th of 1, 2, 4, ... with the recorded number in its place. */
+static uint32_t ranks_of(const struct lw_answer *answer, size_t i)
+{
+	uint32_t recorded = answer->predictor->replay->input.n_ranks, ranks = 1;
+
+	while (i-- > 0)
+		if (ranks < recorded && recorded < 2 * ranks)
+			ranks = recorded;
+		else if (ranks == recorded && (ranks & (ranks - 1)))
+			ranks = 1u << (32 - __builtin_clz(ranks));
+		else
+			ranks *= 2;
+	return ranks;
+}
+
+static int forecast_one(struct lw_answer *answer, size_t i)
+{
+	const struct lw_advise_grid *grid = &answer->grid;
+	const struct lw_model *model = answer->ask.model;
+	struct lw_whatif whatif = answer->ask.whatif;
+	size_t n_models;
+
+	if (answer->ask.question == LW_ASK_GRID) {
+		whatif.fusion_bytes = grid->fusion_bytes[i / grid->n_cycle];
+		whatif.cycle_ns = grid->cycle_ns[i % grid->n_cycle];
+	} else if (answer->ask.question == LW_ASK_SCALING) {
+		whatif.n_ranks = ranks_of(answer, i);
+	} else if (answer->ask.question == LW_ASK_MODELS) {
+		model = &lw_models(&n_models)[i];
+	}
+	return lw_forecast(answer->predictor, model, &whatif, &answer->forecasts[i]);
+}
+
+int lw_answer(
+	struct lw_predictor *predictor, const struct lw_ask *ask, struct lw_answer *ret_answer)
+{
+	int status = LW_OK;
+	size_t n;
+
+	*ret_answer = (struct lw_answer){.predictor = predictor, .ask = *ask};
+	if (ask->question == LW_ASK_GRID) {
 		if (predictor->replay->is_ddp)
 			return lw_fail(LW_ERR_UNSUPPORTED,
 				"--grid is over fusion thresholds and cycle times; a torch DDP job has neither");
-		lw_advise_grid(predictor->replay, grid);
-		n = grid->n_fusion * grid->n_cycle;
+		lw_advise_grid(predictor->replay, &ret_answer->grid);
 	}
+	n = n_settings(ask, ret_answer);
 	ret_answer->forecasts = calloc(n, sizeof(*ret_answer->forecasts));
 	if (!ret_answer->forecasts)
 		return lw_fail(LW_ERR_NOMEM, "no memory for %zu predictions", n);
-	for (size_t i = 0; i < n && status == LW_OK; i++) {
-		struct lw_whatif one = *whatif;
-
-		if (question == LW_ASK_GRID) {
-			one.fusion_bytes = grid->fusion_bytes[i / grid->n_cycle];
-			one.cycle_ns = grid->cycle_ns[i % grid->n_cycle];
-		}
-		status = lw_forecast(predictor, model, &one, &ret_answer->forecasts[i]);
-	}
 	ret_answer->n_forecasts = n;
+	for (size_t i = 0; i < n && status == LW_OK; i++) {
+		if (ask->progress)
+			ask->progress(i, n);
+		status = forecast_one(ret_answer, i);
+	}
 	return status;
 }
 
 void lw_answer_done(struct lw_answer *answer)
 {
 	free(answer->forecasts);
+}
+
+const struct lw_forecast *lw_answer_best(const struct lw_answer *answer)
+{
+	const struct lw_forecast *best = NULL;
+
+	for (size_t i = 0; i < answer->n_forecasts; i++) {
+		const struct lw_forecast *one = &answer->forecasts[i];
+		bool is_unsure = one->prediction.is_extrapolated;
+
+		if (isnan(one->prediction.step_ns.value))
+			continue;
+		if (!best || (best->prediction.is_extrapolated && !is_unsure) ||
+			(best->prediction.is_extrapolated == is_unsure &&
+				one->prediction.step_ns.value < best->prediction.step_ns.value))
+			best = one;
+	}
+	return best;
+}
+
+bool lw_answer_is_recorded_cell(const struct lw_answer *answer, const struct lw_forecast *forecast)
+{
+	const struct lw_hvd_setting *setting = &answer->predictor->replay->setting;
+
+	return (uint64_t)forecast->prediction.fusion_bytes == setting->fusion_bytes &&
+	       (int64_t)llround(forecast->prediction.cycle_ns) == setting->cycle_ns;
+}
+
+struct lw_figure lw_answer_efficiency(
+	const struct lw_answer *answer, const struct lw_forecast *forecast)
+{
+	const struct lw_figure *step_ns = &forecast->prediction.step_ns;
+	double one_ns = answer->forecasts[0].prediction.step_ns.value;
+
+	if (forecast == answer->forecasts) /* of one rank: by definition */
+		return (struct lw_figure){1, 1, 1, LW_ASSUMED, NULL};
+	/* what is wrong of one rank is wrong of all by much the same, so it is left out; no step is
+	 * shorter than that of one rank, which sends nothing */
+	return (struct lw_figure){one_ns / step_ns->value, one_ns / step_ns->high,
+		step_ns->low < one_ns ? 1 : one_ns / step_ns->low, step_ns->how, step_ns->why};
+}
+
+double lw_answer_model_error(const struct lw_answer *answer, const struct lw_forecast *forecast)
+{
+	double measured_ns = answer->predictor->recorded_ns.value;
+	double base_ns = forecast->base_ns.value;
+
+	if (forecast->model->is_corrected)
+		base_ns -= answer->predictor->replay->bias_ns;
+	return base_ns / measured_ns - 1;
+}
+
+double lw_answer_replay_adds_ns(const struct lw_forecast *forecast)
+{
+	const struct lw_prediction_error *error = &forecast->prediction.error;
+	double others =
+		pow(error->steps_ns, 2) + pow(error->costs_ns, 2) + pow(error->settings_ns, 2);
+
+	return sqrt(others + pow(error->replay_ns, 2)) - sqrt(others);
+}
+
+const char *lw_answer_would_tell(const struct lw_answer *answer, const struct lw_forecast *forecast,
+	char text[LW_WOULD_TELL_BYTES])
+{
+	const struct lw_prediction *prediction = &forecast->prediction;
+	const struct lw_replay *replay = answer->predictor->replay;
+	bool is_one = replay->min_batch_bytes == replay->max_batch_bytes;
+	char least[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES];
+
+	text[0] = '\0';
+	if (prediction->is_extrapolated)
+		snprintf(text, LW_WOULD_TELL_BYTES,
+			"a run recorded with `lapwing record --probe`, which also measures operations of other sizes: this one holds %s%s%s",
+			lw_bytes_format((double)replay->min_batch_bytes, least),
+			is_one ? " alone" : " to ",
+			is_one ? "" : lw_bytes_format((double)replay->max_batch_bytes, most));
+	else if (prediction->n_ranks != replay->input.n_ranks)
+		snprintf(text, LW_WOULD_TELL_BYTES, "a run on %u rank%s", prediction->n_ranks,
+			prediction->n_ranks == 1 ? "" : "s");
+	return text;
+}
+
+static void append(char text[LW_SETTING_TEXT_BYTES], size_t *n, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void append(char text[LW_SETTING_TEXT_BYTES], size_t *n, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (*n < LW_SETTING_TEXT_BYTES)
+		*n += (size_t)vsnprintf(text + *n, LW_SETTING_TEXT_BYTES - *n, format, args);
+	va_end(args);
+}
+
+const char *lw_answer_setting(const struct lw_answer *answer,
+	const struct lw_prediction *prediction, const struct lw_whatif *whatif,
+	char text[LW_SETTING_TEXT_BYTES])
+{
+	const struct {
+		const char *name;
+		double frac;
+	} fracs[] = {{"bandwidth", whatif->bandwidth_frac}, {"latency", whatif->latency_frac},
+		{"compute", whatif->compute_frac}};
+	char bytes[LW_UNIT_TEXT_BYTES];
+	size_t n = 0;
+
+	if (answer->predictor->replay->is_ddp)
+		append(text, &n, "buckets as recorded");
+	else
+		append(text, &n, "fusion threshold %s, cycle %g ms",
+			lw_bytes_format(prediction->fusion_bytes, bytes),
+			prediction->cycle_ns / 1e6);
+	append(text, &n, ", %u rank%s", prediction->n_ranks, prediction->n_ranks == 1 ? "" : "s");
+	for (size_t i = 0; i < sizeof(fracs) / sizeof(fracs[0]); i++)
+		if (fracs[i].frac != 1)
+			append(text, &n, ", %s %g of the recorded", fracs[i].name, fracs[i].frac);
+	return text;
 }

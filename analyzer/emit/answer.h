@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * answer.h - what `predict` was asked, and the forecasts that answer it, as text and JSON.
+ * answer.h - what `predict` was asked, and the forecasts that answer it, as text, JSON and figures.
  *
  * Reads:  a predictor.   Writes: nothing.
  * Not for: the forecasts themselves (simulate/forecast.h), or advice (advise/).
@@ -14,34 +14,79 @@
 #include "analyzer/simulate/forecast.h"
 
 enum lw_question {
-	LW_ASK_ONE,  /* one setting */
-	LW_ASK_GRID, /* thresholds and cycle times: lw_advise_grid() */
+	LW_ASK_ONE,     /* one setting */
+	LW_ASK_GRID,    /* thresholds and cycle times: lw_advise_grid() */
+	LW_ASK_SCALING, /* 1, 2, 4, ... ranks, and as many as were recorded */
+	LW_ASK_MODELS,  /* one setting, by every model */
+};
+
+struct lw_ask {
+	enum lw_question question;
+	const struct lw_model *model; /* not of LW_ASK_MODELS */
+	/* what all settings share; of LW_ASK_SCALING n_ranks is where to stop, 0 = 64, or 4 times as
+	 * many as were recorded if that is more */
+	struct lw_whatif whatif;
+	void (*progress)(size_t n_done, size_t n); /* called before each setting; may be NULL */
 };
 
 struct lw_answer {
 	struct lw_predictor *predictor;
-	enum lw_question question;
-	const struct lw_model *model;
-	struct lw_whatif whatif;       /* what was asked; of the grid, what all settings share */
+	struct lw_ask ask;
 	struct lw_advise_grid grid;    /* LW_ASK_GRID only */
 	struct lw_forecast *forecasts; /* of the grid: by threshold, then cycle */
 	size_t n_forecasts;
 };
 
 /**
- * lw_answer() - ask @model for every setting of @question.
+ * lw_answer() - forecast every setting of @ask.
  * @predictor: must outlive the answer
  * Return: LW_OK, LW_ERR_UNSUPPORTED (a grid of a DDP job), LW_ERR_NOMEM or lw_forecast()'s errors;
  * lw_answer_done() is to be called in any case.
  */
-int lw_answer(struct lw_predictor *predictor, enum lw_question question,
-	const struct lw_model *model, const struct lw_whatif *whatif, struct lw_answer *ret_answer);
+int lw_answer(
+	struct lw_predictor *predictor, const struct lw_ask *ask, struct lw_answer *ret_answer);
 void lw_answer_done(struct lw_answer *answer);
 
-/** lw_answer_text() - for people. */
+/** lw_answer_best() - of a grid: the fastest forecast; those that are not extrapolated go first. */
+const struct lw_forecast *lw_answer_best(const struct lw_answer *answer);
+
+/** lw_answer_is_recorded_cell() - of a grid: threshold and cycle time are the recorded ones. */
+bool lw_answer_is_recorded_cell(const struct lw_answer *answer, const struct lw_forecast *forecast);
+
+/** lw_answer_efficiency() - of a scaling curve: step of one rank over that of @forecast. */
+struct lw_figure lw_answer_efficiency(
+	const struct lw_answer *answer, const struct lw_forecast *forecast);
+
+/**
+ * lw_answer_model_error() - what the model says of the recorded setting, less the measured step, of
+ * the latter; before the correction where there is one.
+ */
+double lw_answer_model_error(const struct lw_answer *answer, const struct lw_forecast *forecast);
+
+/** lw_answer_replay_adds_ns() - how much narrower half the interval would be without the replay's error. */
+double lw_answer_replay_adds_ns(const struct lw_forecast *forecast);
+
+/** lw_answer_would_tell() - which run would measure what @forecast assumes, "" = none. Return: @text. */
+enum { LW_WOULD_TELL_BYTES = 256 };
+const char *lw_answer_would_tell(const struct lw_answer *answer, const struct lw_forecast *forecast,
+	char text[LW_WOULD_TELL_BYTES]);
+
+/** lw_answer_setting() - "fusion threshold 64 MiB, cycle 5 ms, 4 ranks", and what else was asked. */
+enum { LW_SETTING_TEXT_BYTES = 384 };
+const char *lw_answer_setting(const struct lw_answer *answer,
+	const struct lw_prediction *prediction, const struct lw_whatif *whatif,
+	char text[LW_SETTING_TEXT_BYTES]);
+
+/** lw_answer_text() - for people, less than 80 columns. */
 void lw_answer_text(const struct lw_answer *answer, FILE *out);
 
 /** lw_answer_json() - docs/schema/predict.json. Return: LW_OK, LW_ERR_NOMEM or LW_ERR_IO. */
 int lw_answer_json(const struct lw_answer *answer, FILE *out);
+
+/** lw_answer_svg() - a figure of a grid, a scaling curve or the models. Errors stay in @out. */
+void lw_answer_svg(const struct lw_answer *answer, FILE *out);
+
+/** lw_answer_chart() - the same for a terminal; @is_utf8: blocks, else ASCII. */
+void lw_answer_chart(const struct lw_answer *answer, bool is_utf8, FILE *out);
 
 #endif /* LAPWING_ANALYZER_EMIT_ANSWER_H */

@@ -6,11 +6,31 @@
 #include "analyzer/emit/json.h"
 #include "analyzer/emit/report.h"
 
+/* Of what the interval is made; a model without one has none. */
+static void put_error(struct lw_json *json, const struct lw_forecast *forecast)
+{
+	const struct lw_prediction_error *error = &forecast->prediction.error;
+
+	if (!forecast->model->is_corrected) {
+		lw_json_null(json, "error_ns");
+		return;
+	}
+	lw_json_object(json, "error_ns");
+	lw_json_double(json, "steps", error->steps_ns);
+	lw_json_double(json, "replay", error->replay_ns);
+	lw_json_double(json, "costs", error->costs_ns);
+	lw_json_double(json, "settings", error->settings_ns);
+	lw_json_double(json, "sizes", error->sizes_ns);
+	lw_json_double(json, "replay_adds", lw_answer_replay_adds_ns(forecast));
+	lw_json_object_end(json);
+}
+
 static void put_result(
 	struct lw_json *json, const struct lw_answer *answer, const struct lw_forecast *forecast)
 {
 	const struct lw_prediction *prediction = &forecast->prediction;
-	const struct lw_whatif *whatif = &answer->whatif;
+	const struct lw_whatif *whatif = &forecast->whatif;
+	char would_tell[LW_WOULD_TELL_BYTES];
 	const struct {
 		const char *name, *path;
 		struct lw_figure figure;
@@ -27,7 +47,7 @@ static void put_result(
 	lw_json_object(json, NULL);
 	lw_json_string(json, "lapwing", "predict");
 	lw_json_int(json, "schema_version", 1);
-	lw_json_string(json, "model", lw_model_name(answer->model, answer->predictor));
+	lw_json_string(json, "model", lw_model_name(forecast->model, answer->predictor));
 	lw_json_object(json, "setting");
 	lw_json_double(json, "fusion_bytes", prediction->fusion_bytes);
 	lw_json_double(json, "cycle_ns", prediction->cycle_ns);
@@ -37,11 +57,17 @@ static void put_result(
 	lw_json_double(json, "compute_frac", whatif->compute_frac);
 	lw_json_object_end(json);
 	lw_json_figure(json, "recorded_step_ns", answer->predictor->recorded_ns);
+	lw_json_figure(json, "baseline_step_ns", forecast->base_ns);
+	lw_json_double(json, "recorded_error_frac", lw_answer_model_error(answer, forecast));
 	lw_json_figure(json, "step_ns", prediction->step_ns);
+	put_error(json, forecast);
 	lw_json_double(json, "gain_frac", forecast->gain_frac);
 	lw_json_bool(json, "is_recorded", prediction->is_recorded);
 	lw_json_bool(json, "is_extrapolated", prediction->is_extrapolated);
 	lw_json_string(json, "note", prediction->step_ns.why ? prediction->step_ns.why : "");
+	lw_json_string(json, "would_tell", lw_answer_would_tell(answer, forecast, would_tell));
+	if (answer->ask.question == LW_ASK_SCALING)
+		lw_json_figure(json, "efficiency", lw_answer_efficiency(answer, forecast));
 	lw_json_object(json, "scaling");
 	for (size_t i = 0; i < n_factors; i++)
 		lw_json_figure(json, factors[i].name, factors[i].figure);
@@ -66,11 +92,11 @@ int lw_answer_json(const struct lw_answer *answer, FILE *out)
 
 	if (!json)
 		return LW_ERR_NOMEM;
-	if (answer->question == LW_ASK_GRID)
+	if (answer->ask.question != LW_ASK_ONE)
 		lw_json_array(json, NULL);
 	for (size_t i = 0; i < answer->n_forecasts; i++)
 		put_result(json, answer, &answer->forecasts[i]);
-	if (answer->question == LW_ASK_GRID)
+	if (answer->ask.question != LW_ASK_ONE)
 		lw_json_array_end(json);
 	return lw_json_close(json, out);
 }

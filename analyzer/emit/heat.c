@@ -9,8 +9,9 @@
 
 enum { CELL_WIDTH = 78, CELL_HEIGHT = 38, LEFT = 104, TOP = 62, BELOW = 108, N_STEPS = 40 };
 
-/* More than this many times the least value is not told apart: else one bad row hides the others. */
-static const double most_times = 2;
+/* The scale ends at this many times the least value, else one bad row hides the others, and not below
+ * that, else a grid of equals looks as if it were not. */
+static const double most_times = 2, least_times = 1.1;
 
 struct shade {
 	double least, most;
@@ -44,7 +45,7 @@ static struct shade shade_of(const struct lw_heat *heat, size_t n)
 		shade.most = fmax(shade.most, heat->values[i]);
 	}
 	shade.is_cut = shade.most > most_times * shade.least;
-	shade.most = shade.is_cut ? most_times * shade.least : shade.most;
+	shade.most = fmin(fmax(shade.most, least_times * shade.least), most_times * shade.least);
 	return shade;
 }
 

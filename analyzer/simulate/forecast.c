@@ -49,11 +49,13 @@ static int predict_closed(const struct lw_model *self, struct lw_predictor *pred
 }
 
 static const struct lw_model models[] = {
-	{"hvd_cycle", "the twin of Horovod's loop", NULL, 0},
-	{"osf_fifo", "OSF eq. 11, the link a queue", predict_closed, LW_SCALING_OSF_F},
-	{"osf_paper", "OSF eq. 11 to 16 as printed", predict_closed, LW_SCALING_OSF_F_PAPER},
-	{"osf", "OSF eq. 3, each gradient its own all-reduce", predict_closed, LW_SCALING_OSF},
-	{"csf", "OSF eq. 2, one all-reduce after all computing", predict_closed, LW_SCALING_CSF},
+	{"hvd_cycle", "the twin of Horovod's loop", NULL, 0, true},
+	{"osf_fifo", "OSF eq. 11, the link a queue", predict_closed, LW_SCALING_OSF_F, false},
+	{"osf_paper", "OSF eq. 11 to 16 as printed", predict_closed, LW_SCALING_OSF_F_PAPER, false},
+	{"osf", "OSF eq. 3, each gradient its own all-reduce", predict_closed, LW_SCALING_OSF,
+		false},
+	{"csf", "OSF eq. 2, one all-reduce after all computing", predict_closed, LW_SCALING_CSF,
+		false},
 };
 #define N_MODELS (sizeof(models) / sizeof(models[0]))
 _Static_assert(N_MODELS <= LW_MODELS_MAX, "base_ns has a place for every model");

@@ -32,6 +32,7 @@ struct lw_model {
 	int (*predict)(const struct lw_model *self, struct lw_predictor *predictor,
 		const struct lw_whatif *whatif, struct lw_forecast *forecast);
 	enum lw_scaling_model factor; /* closed models: which one gives the step */
+	bool is_corrected;            /* by what it missed of the recorded setting */
 };
 
 struct lw_forecast {

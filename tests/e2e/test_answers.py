@@ -89,6 +89,7 @@ def test_predict(path):
     assert faster["step_ns"]["value"] < recorded["step_ns"]["value"]
     grid = validated("predict", "--grid", path)
     assert isinstance(grid, list) and len(grid) >= 9
+    assert sum(cell["is_recorded"] for cell in grid) == 1, [cell["setting"] for cell in grid]
     for model in ("hvd_cycle", "osf_fifo", "osf_paper", "osf", "csf"):
         other = validated("predict", "--model", model, "--bandwidth-frac", "2", path)
         nulls_are_explained(other)
