@@ -15,7 +15,7 @@
 /* Tables whose rows are events, in the order in which they are shown. */
 static const char *const event_tables[] = {"collective", "message", "ready", "cycle", "batch",
 	"batch_tensor", "wait", "range", "socket", "socket_sample", "tcp_sample", "gloo_message",
-	"comm", "setting", "hook"};
+	"comm", "setting", "hook", "probe"};
 enum { N_EVENT_TABLES = sizeof(event_tables) / sizeof(event_tables[0]) };
 
 static const char *const hook_status_names[] = {"?", "active", "absent", "refused"};
@@ -25,6 +25,9 @@ struct summary {
 	char *command, *created_by, *source;
 	int64_t created_realtime_ns, exit_code, schema, size_bytes, duration_ns, n_lost, n_losses;
 	bool is_closed, has_exit_code;
+	struct { /* each rank does the same */
+		int64_t n_operations, n_sizes, min_bytes, max_bytes, duration_ns;
+	} probe;
 	int64_t n_rows[N_EVENT_TABLES];
 };
 
@@ -55,6 +58,28 @@ static int read_run_row(struct summary *s)
 	return status < 0 ? status : LW_OK;
 }
 
+static int read_probe(struct summary *s)
+{
+	sqlite3_stmt *row;
+	int status = lw_store_prepare(s->store,
+		"SELECT count(DISTINCT number), count(DISTINCT bytes), coalesce(min(bytes), 0),"
+		" coalesce(max(bytes), 0), coalesce(max(end_ns) - min(start_ns), 0) FROM probe",
+		&row);
+
+	if (status < 0)
+		return status;
+	status = lw_store_step(s->store, row);
+	if (status == 1) {
+		s->probe.n_operations = sqlite3_column_int64(row, 0);
+		s->probe.n_sizes = sqlite3_column_int64(row, 1);
+		s->probe.min_bytes = sqlite3_column_int64(row, 2);
+		s->probe.max_bytes = sqlite3_column_int64(row, 3);
+		s->probe.duration_ns = sqlite3_column_int64(row, 4);
+	}
+	sqlite3_finalize(row);
+	return status < 0 ? status : LW_OK;
+}
+
 static int read_summary(struct summary *s)
 {
 	struct stat st;
@@ -71,6 +96,8 @@ static int read_summary(struct summary *s)
 			"SELECT (SELECT coalesce(sum(n_lost), 0) FROM thread)", &s->n_lost);
 	if (status == LW_OK)
 		status = lw_store_int(s->store, "SELECT count(*) FROM loss", &s->n_losses);
+	if (status == LW_OK)
+		status = read_probe(s);
 	for (size_t i = 0; i < N_EVENT_TABLES && status == LW_OK; i++) {
 		char sql[64];
 
@@ -162,6 +189,19 @@ static void print_loss(sqlite3_stmt *row, struct lw_json *json)
 		*detail ? ": " : "", detail);
 }
 
+static void print_probe(const struct summary *s)
+{
+	char min[LW_UNIT_TEXT_BYTES], max[LW_UNIT_TEXT_BYTES], duration[LW_UNIT_TEXT_BYTES];
+
+	if (s->probe.n_operations)
+		printf("  probe      %lld collectives of %lld sizes, %s to %s, in %s before the"
+		       " job's own (record --probe)\n",
+			(long long)s->probe.n_operations, (long long)s->probe.n_sizes,
+			lw_bytes_format((double)s->probe.min_bytes, min),
+			lw_bytes_format((double)s->probe.max_bytes, max),
+			lw_ns_format((double)s->probe.duration_ns, duration));
+}
+
 static int print_text(struct summary *s)
 {
 	char text[LW_UNIT_TEXT_BYTES], when[32] = "?";
@@ -182,6 +222,7 @@ static int print_text(struct summary *s)
 	else
 		printf("  state      NOT CLOSED: still being written, or its collector died"
 		       " (`lapwing salvage` finishes it)\n");
+	print_probe(s);
 	status = each(s, processes_sql, print_process, NULL);
 	if (status == LW_OK)
 		status = each(s, hooks_sql, print_hook, NULL);
@@ -267,6 +308,13 @@ static int put_json(struct summary *s, struct lw_json *json)
 		lw_json_int(json, "exit_code", s->exit_code);
 	else
 		lw_json_null(json, "exit_code");
+	lw_json_object(json, "probe");
+	lw_json_int(json, "n_operations", s->probe.n_operations);
+	lw_json_int(json, "n_sizes", s->probe.n_sizes);
+	lw_json_int(json, "min_bytes", s->probe.min_bytes);
+	lw_json_int(json, "max_bytes", s->probe.max_bytes);
+	lw_json_int(json, "duration_ns", s->probe.duration_ns);
+	lw_json_object_end(json);
 	lw_json_array(json, "processes");
 	status = each(s, processes_sql, put_process, json);
 	lw_json_array_end(json);

@@ -20,11 +20,12 @@ N_RANKS = 2
 class Run:
     """What one job left: code, output (lines, sorted), ranks (as told by the job), traced (by rank).
 
-    Traced by the library alone, or with @run_file under `lapwing record`: then there are no rings to read.
+    Traced by the library alone, or with @run_file under `lapwing record` with @options: then there are no rings
+    to read. @before: words in front of the job's own command, on every rank.
     """
 
     def __init__(self, launcher, mode, env=None, traced=True, python=None, run_file=None,
-                 timeout_s=100):
+                 timeout_s=100, before=(), options=()):
         self.directory = tempfile.mkdtemp(prefix="lapwing-test-")
         self.rings = tempfile.mkdtemp(prefix="lapwing-rings-", dir="/dev/shm")
         python = python or PYTHON
@@ -38,11 +39,11 @@ class Run:
         words = [f"{key}={value}" for key, value in settings.items()]
         if launcher == "mpi":
             command = ["mpirun", "-np", str(N_RANKS), "--oversubscribe", "--mca", "btl", "self,vader,tcp", "--mca",
-                       "btl_vader_single_copy_mechanism", "none", "env", *words, *job]
+                       "btl_vader_single_copy_mechanism", "none", "env", *words, *before, *job]
         else:
-            command = ["horovodrun", "--gloo", "-np", str(N_RANKS), "env", *words, *job]
+            command = ["horovodrun", "--gloo", "-np", str(N_RANKS), "env", *words, *before, *job]
         if run_file:
-            command = [os.path.join(BUILD, "bin", "lapwing"), "record", "-q", "-o", run_file, "--", *command]
+            command = [os.path.join(BUILD, "bin", "lapwing"), "record", "-q", *options, "-o", run_file, "--", *command]
         done = subprocess.run(command, env=clean, capture_output=True, text=True, timeout=timeout_s)
         self.code, self.errors = done.returncode, done.stderr
         self.output = sorted(line.split(">:", 1)[-1] for line in done.stdout.splitlines())
