@@ -81,8 +81,8 @@ static void say_sure(const struct lw_answer *answer, const struct lw_forecast *f
 				100 * fabs(error_frac), error_frac < 0 ? "less" : "more");
 		else
 			say(out, "baseline", "%s says nothing of the recorded setting", model);
-		say(out, "how sure",
-			"a model without rounds and ticks, not corrected by what it misses of the recorded setting");
+		say(out, "how sure", "%s; not corrected by what it misses of the recorded setting",
+			forecast->model->title);
 		return;
 	}
 	say(out, "how sure",

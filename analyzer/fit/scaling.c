@@ -71,3 +71,22 @@ void lw_scaling(const struct lw_scaling_job *job, struct lw_fusion_slot *slots,
 			answer->factor = NAN;
 	}
 }
+
+double lw_scaling_comm_ns(
+	const struct lw_scaling_job *job, struct lw_fusion_slot *slots, bool *ret_is_extrapolated)
+{
+	struct asked asked = {job, ret_is_extrapolated};
+	struct lw_link link = {asked_ns, &asked};
+	bool is_fused = !isnan(job->fusion_bytes) && !isnan(job->cycle_ns);
+	double comm_ns = 0;
+
+	*ret_is_extrapolated = false;
+	if (job->n_layers == 0 || job->cost->form == LW_COST_NONE)
+		return NAN;
+	if (is_fused)
+		lw_fusion_plan(job->layers, job->n_layers, job->fusion_bytes, job->cycle_ns,
+			LW_OSF_FIFO, slots);
+	for (size_t i = 0; i < job->n_layers; i++)
+		comm_ns += lw_link_ns(link, is_fused ? slots[i].sent_bytes : job->layers[i].bytes);
+	return *ret_is_extrapolated && !job->cost->slope_known ? (double)NAN : comm_ns;
+}

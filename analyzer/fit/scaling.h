@@ -46,4 +46,11 @@ struct lw_scaling {
 void lw_scaling(const struct lw_scaling_job *job, struct lw_fusion_slot *slots,
 	struct lw_scaling ret_scaling[LW_SCALING_N]);
 
+/**
+ * lw_scaling_comm_ns() - all operations of a step, added up: those of OSF_f's fusion plan (LW_OSF_FIFO), or of
+ * each layer where Q or the cycle are not known. NAN as lw_scaling() says.
+ */
+double lw_scaling_comm_ns(
+	const struct lw_scaling_job *job, struct lw_fusion_slot *slots, bool *ret_is_extrapolated);
+
 #endif /* LAPWING_ANALYZER_FIT_SCALING_H */

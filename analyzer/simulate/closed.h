@@ -23,4 +23,11 @@ int lw_closed_predict(const struct lw_replay *replay, const struct lw_fit *fit,
 	const struct lw_whatif *whatif, struct lw_scaling ret_scaling[LW_SCALING_N],
 	double *ret_compute_ns, double *ret_tail_ns);
 
+/**
+ * lw_closed_comm() - lw_scaling_comm_ns() under @whatif.
+ * Return: as above.
+ */
+int lw_closed_comm(const struct lw_replay *replay, const struct lw_fit *fit,
+	const struct lw_whatif *whatif, double *ret_comm_ns, bool *ret_is_extrapolated);
+
 #endif /* LAPWING_ANALYZER_SIMULATE_CLOSED_H */

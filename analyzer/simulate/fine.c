@@ -113,7 +113,7 @@ static void add_server(struct builder *b, double bytes)
 	}
 }
 
-/* Return: the end of the round that agrees on @batch. */
+/* Return: the begin of the round that agrees on @batch. */
 static uint32_t add_round(struct builder *b, const struct lw_fine_batch *batch)
 {
 	bool is_first = b->last_round == LW_DAG_NONE;
@@ -125,8 +125,7 @@ static uint32_t add_round(struct builder *b, const struct lw_fine_batch *batch)
 		lw_dag_after(b->dag, begun, b->entered[r]);
 		lw_dag_after(b->dag, begun, b->free[r]);
 	}
-	b->last_round = begun;
-	return delay_after(b, begun, b->job->round_ns);
+	return b->last_round = begun;
 }
 
 static uint32_t on_thread(struct builder *b, uint32_t rank, uint32_t before, double ns)

@@ -36,7 +36,8 @@ struct lw_fine_batch {
 	double since_ns;
 	double bytes;
 	const double *ready_ns; /* [rank], after its step began */
-	double in_ns, out_ns;   /* each rank's thread, before and after the exchange */
+	/* each rank's thread: from the round's begin, or the batch before, to the exchange; after it */
+	double in_ns, out_ns;
 };
 
 struct lw_fine_job {
@@ -49,8 +50,7 @@ struct lw_fine_job {
 	const struct lw_fine_batch *batches; /* by step */
 	size_t n_batches;
 	struct lw_hop hop;
-	/* the thread: the first round begins at a multiple of cycle_ns; each costs round_ns */
-	double cycle_ns, round_ns;
+	double cycle_ns;  /* the first round begins at a multiple of it */
 	double notice_ns; /* from the end of the last exchange to when the training thread knows */
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyzer/simulate/closed.h"
+#include "analyzer/simulate/mean_step.h"
 #include "analyzer/simulate/stats.h"
 
 /* The fit's own for the recorded setting; for another one a value without an interval. */
@@ -48,6 +49,39 @@ static int predict_closed(const struct lw_model *self, struct lw_predictor *pred
 	return LW_OK;
 }
 
+static int deliver_mean(int status, const struct lw_mean_step *answer,
+	const struct lw_predictor *predictor, struct lw_prediction *prediction)
+{
+	if (status < 0)
+		return status;
+	prediction->is_extrapolated = answer->is_extrapolated;
+	prediction->step_ns = (struct lw_figure){answer->step_ns, NAN, NAN, LW_PREDICTED,
+		answer->why ? answer->why : "one mean step gives no interval"};
+	if (answer->is_extrapolated || prediction->n_ranks != predictor->replay->input.n_ranks)
+		prediction->step_ns.how = LW_ASSUMED;
+	return LW_OK;
+}
+
+static int predict_coarse(const struct lw_model *self, struct lw_predictor *predictor,
+	const struct lw_whatif *whatif, struct lw_forecast *forecast)
+{
+	struct lw_mean_step answer;
+	int status = lw_coarse_predict(predictor->replay, &predictor->fit, whatif, &answer);
+
+	(void)self;
+	return deliver_mean(status, &answer, predictor, &forecast->prediction);
+}
+
+static int predict_fine(const struct lw_model *self, struct lw_predictor *predictor,
+	const struct lw_whatif *whatif, struct lw_forecast *forecast)
+{
+	struct lw_mean_step answer;
+	int status = lw_fine_predict(predictor->replay, &predictor->fit, whatif, &answer);
+
+	(void)self;
+	return deliver_mean(status, &answer, predictor, &forecast->prediction);
+}
+
 static const struct lw_model models[] = {
 	{"hvd_cycle", "the twin of Horovod's loop", NULL, 0, true},
 	{"osf_fifo", "OSF eq. 11, the link a queue", predict_closed, LW_SCALING_OSF_F, false},
@@ -56,6 +90,8 @@ static const struct lw_model models[] = {
 		false},
 	{"csf", "OSF eq. 2, one all-reduce after all computing", predict_closed, LW_SCALING_CSF,
 		false},
+	{"coarse", "compute and network as one p-norm", predict_coarse, 0, false},
+	{"fine", "each message of a mean step over shared links", predict_fine, 0, false},
 };
 #define N_MODELS (sizeof(models) / sizeof(models[0]))
 _Static_assert(N_MODELS <= LW_MODELS_MAX, "base_ns has a place for every model");

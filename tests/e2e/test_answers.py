@@ -90,7 +90,7 @@ def test_predict(path):
     grid = validated("predict", "--grid", path)
     assert isinstance(grid, list) and len(grid) >= 9
     assert sum(cell["is_recorded"] for cell in grid) == 1, [cell["setting"] for cell in grid]
-    for model in ("hvd_cycle", "osf_fifo", "osf_paper", "osf", "csf"):
+    for model in ("hvd_cycle", "osf_fifo", "osf_paper", "osf", "csf", "coarse", "fine"):
         other = validated("predict", "--model", model, "--bandwidth-frac", "2", path)
         nulls_are_explained(other)
         assert (other["step_ns"]["low"] is None) == (model != "hvd_cycle"), other

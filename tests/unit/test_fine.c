@@ -111,10 +111,10 @@ static void rounds_begin_at_ticks_and_run_one_after_the_other(void **state)
 	static const double early_ns[] = {7e6, 6e6}, soon_ns[] = {8e6, 9e6};
 	static const double tail_ns[] = {2e6, 3e6}, compute_ns[] = {12e6, 12e6};
 	static const struct lw_fine_batch batches[] = {
-		{0, true, 0, 1e5, early_ns, 1e5, 2e5},
+		{0, true, 0, 1e5, early_ns, 5e5, 2e5},
 		{0, false, 0, 2e5, soon_ns, 1e5, 3e5},
-		{0, true, 15e6, 1e5, soon_ns, 1e5, 2e5},
-		{1, true, 15e6, 1e5, early_ns, 0, 0},
+		{0, true, 15e6, 1e5, soon_ns, 5e5, 2e5},
+		{1, true, 15e6, 1e5, early_ns, 4e5, 0},
 	};
 	const struct lw_fine_job job = {.exchange = LW_FINE_RING,
 		.n_ranks = 2,
@@ -126,12 +126,11 @@ static void rounds_begin_at_ticks_and_run_one_after_the_other(void **state)
 		.n_batches = 4,
 		.hop = hop,
 		.cycle_ns = 5e6,
-		.round_ns = 4e5,
 		.notice_ns = 5e5};
 	double ring_ns = lw_ring_ns(1e5, 2, hop), round_ns = 25e6;
 
 	(void)state;
-	/* the second ends at 10 + .4 + .1 + .84 + .2 + .1 + 1.64 + .3 = 13.58 ms, before the third round */
+	/* the second ends at 10 + .5 + .84 + .2 + .1 + 1.64 + .3 = 13.58 ms, before the third round */
 	assert_true(13.58e6 < round_ns);
 	run(&job);
 	for (int r = 0; r < 2; r++)
