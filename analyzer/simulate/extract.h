@@ -5,6 +5,22 @@
 
 #include "analyzer/simulate/replay.h"
 
+/* A fuse class: only equal responses fuse. A negative one never does. */
+static inline int32_t lw_fuse_class(int op, int process_set, int dtype)
+{
+	return op * 65536 + (process_set & 0xff) * 256 + (dtype & 0xff);
+}
+
+static inline int lw_fuse_class_op(int32_t fuse_class) /* 0 = of one that never fuses */
+{
+	return fuse_class < 0 ? 0 : fuse_class / 65536;
+}
+
+static inline int32_t lw_fuse_class_with_dtype(int32_t fuse_class, int dtype)
+{
+	return fuse_class / 256 * 256 + (dtype & 0xff);
+}
+
 /** lw_extract_job() - tensors, ready times, settings, recorded steps. See lw_replay_new(). */
 int lw_extract_job(struct lw_run *run, struct lw_replay *replay);
 

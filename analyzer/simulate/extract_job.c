@@ -33,7 +33,7 @@ static int32_t fuse_class(const struct lw_batch *batch)
 	if (batch->op != LW_COLL_ALLREDUCE && batch->op != LW_COLL_ADASUM &&
 		batch->op != LW_COLL_REDUCESCATTER && batch->op != LW_COLL_ALLGATHER)
 		return -1;
-	return batch->op * 65536 + (batch->process_set & 0xff) * 256 + (batch->dtype & 0xff);
+	return lw_fuse_class(batch->op, batch->process_set, batch->dtype);
 }
 
 /* Cache bits are given out in the order of first execution, which is the same on all ranks.
@@ -57,6 +57,7 @@ static int find_tensors(const struct lw_run *run, struct lw_replay *replay, uint
 			}
 			replay->tensors[input_of[member->tensor]] = (struct lw_hvd_tensor){
 				bytes, replay->is_ddp ? -1 : fuse_class(batch)};
+			replay->dtypes[input_of[member->tensor]] = (uint8_t)batch->dtype;
 		}
 	}
 	if (n == 0)
@@ -231,13 +232,16 @@ static int allocate(const struct lw_run *run, struct lw_replay *replay, size_t n
 
 	replay->tensors = calloc(n_tensors + 1, sizeof(*replay->tensors));
 	replay->tensor_of = calloc(n_tensors + 1, sizeof(*replay->tensor_of));
+	replay->dtypes = calloc(n_tensors + 1, sizeof(*replay->dtypes));
+	replay->group_of = calloc(n_tensors + 1, sizeof(*replay->group_of));
 	replay->ready_ns = calloc(n_rows * (n_tensors + 1), sizeof(*replay->ready_ns));
 	replay->blocked_ns = calloc(n_rows, sizeof(*replay->blocked_ns));
 	replay->tail_ns = calloc(n_rows, sizeof(*replay->tail_ns));
 	replay->step_ns = calloc(n_rows, sizeof(*replay->step_ns));
 	replay->recorded_step_ns = calloc(n_steps, sizeof(*replay->recorded_step_ns));
-	if (!replay->tensors || !replay->tensor_of || !replay->ready_ns || !replay->blocked_ns ||
-		!replay->tail_ns || !replay->step_ns || !replay->recorded_step_ns)
+	if (!replay->tensors || !replay->tensor_of || !replay->dtypes || !replay->group_of ||
+		!replay->ready_ns || !replay->blocked_ns || !replay->tail_ns || !replay->step_ns ||
+		!replay->recorded_step_ns)
 		return lw_fail(LW_ERR_NOMEM, "no memory to replay %zu steps of %zu tensors",
 			n_steps, n_tensors);
 	replay->input.tensors = replay->tensors;

@@ -19,6 +19,8 @@ void lw_replay_free(struct lw_replay *replay)
 		return;
 	free(replay->tensors);
 	free(replay->tensor_of);
+	free(replay->dtypes);
+	free(replay->group_of);
 	free(replay->ready_ns);
 	free(replay->blocked_ns);
 	free(replay->tail_ns);

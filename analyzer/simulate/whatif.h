@@ -17,7 +17,9 @@ struct lw_whatif_job {
 	struct lw_hvd_sim *sim;  /* the replay's, or its own for more ranks */
 	int64_t *step_ns;        /* [n_steps][n_ranks], scratch */
 	/* owned, where the job differs from the recorded one; else NULL and false */
-	int64_t *ready_ns, *blocked_ns, *tail_ns;
+	struct lw_hvd_tensor *tensors;
+	int32_t *group_of;
+	int64_t *ready_ns; /* all rows */
 	bool owns_sim;
 };
 

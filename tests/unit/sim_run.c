@@ -45,7 +45,8 @@ struct lw_hvd_input *sim_job(const struct sim_spec *spec)
 	for (size_t t = 0; t < n_tensors; t++)
 		tensors[t] = (struct lw_hvd_tensor){spec->bytes[t], 1};
 	for (size_t row = 0; row < n_rows; row++) {
-		int64_t at_ns = spec->forward_ns;
+		bool is_last = row % spec->n_ranks == spec->n_ranks - 1;
+		int64_t at_ns = spec->forward_ns + (is_last ? spec->late_ns : 0);
 
 		for (size_t t = 0; t < n_tensors; t++) {
 			at_ns += spec->gap_ns;

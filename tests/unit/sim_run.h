@@ -11,6 +11,7 @@ struct sim_spec {
 	const uint64_t *bytes;      /* by tensor, in the order in which they become ready */
 	int64_t forward_ns, gap_ns; /* before the first tensor; between tensors */
 	int64_t jitter_ns; /* ready times vary by up to this much, growing through the step */
+	int64_t late_ns;   /* the last rank's forward pass takes this much longer */
 	struct lw_hvd_setting setting;
 	struct lw_hvd_cost cost;
 	uint64_t seed;

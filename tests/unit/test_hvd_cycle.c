@@ -354,6 +354,79 @@ static void a_step_may_leave_a_tensor_out(void **state)
 	assert_int_equal(job.seen.batch[1].n_members, 2);
 }
 
+static void groups_may_be_kept_apart(void **state)
+{
+	static const int32_t group_of[] = {7, LW_HVD_NO_GROUP, 3, 7, 3};
+	struct job job;
+
+	(void)state;
+	job_init(&job, 1, 5, 1);
+	job.input.group_of = group_of;
+	job_run(&job);
+	assert_int_equal(job.seen.n, 1); /* Horovod's default: groups are fused with anything */
+	job.setting.is_group_fusion_off = true;
+	job_run(&job);
+	/* in the order of each one's first bit: 0 and 3, 1 on its own, 2 and 4 */
+	assert_int_equal(job.seen.n, 3);
+	assert_int_equal(job.seen.batch[0].n_members, 2);
+	assert_int_equal(job.seen.batch[0].members[1], 3);
+	assert_int_equal(job.seen.batch[1].n_members, 1);
+	assert_int_equal(job.seen.batch[1].members[0], 1);
+	assert_int_equal(job.seen.batch[2].members[1], 4);
+	/* the threshold splits a group */
+	job.setting.fusion_bytes = 1500;
+	job_run(&job);
+	assert_int_equal(job.seen.n, 5);
+	/* and without groups every tensor is one */
+	job.input.group_of = NULL;
+	job.setting.fusion_bytes = 1 << 20;
+	job_run(&job);
+	assert_int_equal(job.seen.n, 5);
+}
+
+static void without_a_cache_tensors_fuse_in_the_order_of_becoming_ready(void **state)
+{
+	struct job job;
+
+	(void)state;
+	job_init(&job, 1, 4, 1);
+	job.setting.fusion_bytes = 2000;
+	for (uint32_t t = 0; t < 4; t++)
+		*ready(&job, 0, 0, t) = (4 - t) * MS;
+	job.blocked_ns[0] = 4 * MS;
+	job_run(&job);
+	assert_int_equal(job.seen.batch[0].members[0], 0);
+	job.setting.is_uncached = true;
+	job_run(&job);
+	assert_int_equal(job.seen.n, 2);
+	assert_int_equal(job.seen.batch[0].members[0], 3);
+	assert_int_equal(job.seen.batch[0].members[1], 2);
+	assert_int_equal(job.seen.batch[1].members[0], 1);
+}
+
+static void decompression_of_one_batch_overlaps_the_next(void **state)
+{
+	struct job job;
+
+	(void)state;
+	job_init(&job, 1, 2, 1);
+	job.setting.fusion_bytes = 0;
+	job.line = (struct line){4 * MS, 0};
+	job.cost.finish_ns_per_byte = 1000; /* 1 ms a tensor */
+	job_run(&job);
+	/* done at 9 and 13 ms: 9 to 10 the first, 13 to 14 the second */
+	assert_int_equal(job.step_ns[0], 14 * MS);
+	assert_true(job.totals.exposed_ns == 14 * MS);
+	job.cost.finish_ns_per_byte =
+		5000; /* longer than the operation: now it is what takes the time */
+	job_run(&job);
+	assert_int_equal(job.step_ns[0], 19 * MS);
+	/* what was done before it asks is still to be converted */
+	job.blocked_ns[0] = 20 * MS;
+	job_run(&job);
+	assert_int_equal(job.step_ns[0], 30 * MS);
+}
+
 static void too_large_an_input_is_refused(void **state)
 {
 	struct job job;
@@ -568,6 +641,9 @@ int main(void)
 		cmocka_unit_test(the_training_thread_notices_at_its_next_poll),
 		cmocka_unit_test(copies_are_paid_by_fused_batches_only),
 		cmocka_unit_test(a_step_may_leave_a_tensor_out),
+		cmocka_unit_test(groups_may_be_kept_apart),
+		cmocka_unit_test(without_a_cache_tensors_fuse_in_the_order_of_becoming_ready),
+		cmocka_unit_test(decompression_of_one_batch_overlaps_the_next),
 		cmocka_unit_test(too_large_an_input_is_refused),
 		cmocka_unit_test(a_step_is_never_shorter_than_its_critical_path),
 		cmocka_unit_test(a_batch_holds_no_more_than_the_threshold),
