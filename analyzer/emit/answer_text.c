@@ -8,7 +8,7 @@
 #include "analyzer/emit/wrap.h"
 #include "base/units.h"
 
-enum { LABEL_WIDTH = 11 };
+enum { LABEL_WIDTH = 11, TITLE_AT = 35 };
 
 static void say(FILE *out, const char *label, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -238,7 +238,7 @@ static void print_scaling(const struct lw_answer *answer, FILE *out)
 	const struct lw_forecast *last = &answer->forecasts[answer->n_forecasts - 1];
 	const struct lw_forecast *unsure = any_extrapolated(answer);
 
-	fprintf(out, "\n%7s %10s %23s %11s %15s %9s\n", "ranks", "step", "95 %", "efficiency",
+	fprintf(out, "\n%7s %10s %21s %11s %15s %9s\n", "ranks", "step", "95 %", "efficiency",
 		"95 %", "speed-up");
 	for (size_t i = 0; i < answer->n_forecasts; i++) {
 		const struct lw_forecast *one = &answer->forecasts[i];
@@ -253,7 +253,7 @@ static void print_scaling(const struct lw_answer *answer, FILE *out)
 		if (isfinite(efficiency.low) && i > 0)
 			snprintf(frac_range, sizeof(frac_range), "%.1f - %.1f %%",
 				100 * efficiency.low, 100 * efficiency.high);
-		fprintf(out, "%6u%c %10s %23s %9.1f %% %15s %9.2f\n", one->prediction.n_ranks,
+		fprintf(out, "%6u%c %10s %21s %9.1f %% %15s %9.2f\n", one->prediction.n_ranks,
 			one->prediction.is_recorded       ? 'r'
 			: one->prediction.is_extrapolated ? 'x'
 							  : ' ',
@@ -293,13 +293,15 @@ static void print_models(const struct lw_answer *answer, FILE *out)
 				100 * error_frac);
 		else
 			fprintf(out, "%12s %8s", "not known", "");
-		if (!is_recorded && isfinite(one->gain_frac))
+		if (!is_recorded && isfinite(one->prediction.step_ns.value))
 			fprintf(out, " %12s %+7.1f %%",
 				lw_ns_format(one->prediction.step_ns.value, step),
 				-100 * one->gain_frac);
 		else if (!is_recorded)
 			fprintf(out, " %12s %9s", "not known", "");
-		fprintf(out, is_recorded ? "   %s\n" : "\n", one->model->title);
+		fprintf(out, is_recorded ? "   " : "\n");
+		if (is_recorded)
+			lw_print_wrapped(out, TITLE_AT, TITLE_AT, one->model->title);
 	}
 	fprintf(out, "\n");
 	say(out, "error", "of the recorded setting, against the measured step%s",

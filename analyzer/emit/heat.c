@@ -15,7 +15,8 @@ static const double most_times = 2, least_times = 1.1;
 
 struct shade {
 	double least, most;
-	bool is_cut; /* values above most exist */
+	bool is_cut;  /* values above most exist */
+	int decimals; /* four significant digits of the largest value */
 };
 
 /* From pale yellow over green-blue to dark blue; lightness falls all the way, so grey print works. */
@@ -36,7 +37,7 @@ static void colour_of(double frac, char text[8], bool *ret_is_dark)
 
 static struct shade shade_of(const struct lw_heat *heat, size_t n)
 {
-	struct shade shade = {INFINITY, -INFINITY, false};
+	struct shade shade = {INFINITY, -INFINITY, false, 0};
 
 	for (size_t i = 0; i < n; i++) {
 		if (!isfinite(heat->values[i]))
@@ -44,6 +45,10 @@ static struct shade shade_of(const struct lw_heat *heat, size_t n)
 		shade.least = fmin(shade.least, heat->values[i]);
 		shade.most = fmax(shade.most, heat->values[i]);
 	}
+	shade.decimals = shade.most >= 999.5   ? 0
+			 : shade.most >= 99.95 ? 1
+			 : shade.most >= 9.995 ? 2
+					       : 3;
 	shade.is_cut = shade.most > most_times * shade.least;
 	shade.most = fmin(fmax(shade.most, least_times * shade.least), most_times * shade.least);
 	return shade;
@@ -55,13 +60,10 @@ static double frac_of(const struct shade *shade, double value)
 					  : 0;
 }
 
-/* Four significant digits, at most five characters below 100000. */
-static void write_value(double value, char text[32])
+static void write_value(const struct shade *shade, double value, char text[32])
 {
-	int decimals = value >= 999.5 ? 0 : value >= 99.95 ? 1 : value >= 9.995 ? 2 : 3;
-
 	if (isfinite(value))
-		snprintf(text, 32, "%.*f", decimals, value);
+		snprintf(text, 32, "%.*f", shade->decimals, value);
 	else
 		snprintf(text, 32, "not known");
 }
@@ -83,7 +85,7 @@ static void draw_cell(
 		colour_of(frac_of(shade, heat->values[i]), colour, &is_dark);
 		cell.fill = colour;
 	}
-	write_value(heat->values[i], value);
+	write_value(shade, heat->values[i], value);
 	font.fill = is_dark ? "white" : "black";
 	lw_svg_rect(out, x, y, CELL_WIDTH, CELL_HEIGHT, &cell);
 	if (heat->marks[i] & LW_HEAT_UNSURE) { /* corners only: the number stays readable */
@@ -138,8 +140,8 @@ static void draw_legend(FILE *out, const struct lw_heat *heat, const struct shad
 	double x = LEFT, wide = 4;
 	bool is_dark;
 
-	write_value(shade->least, least);
-	write_value(shade->most, most);
+	write_value(shade, shade->least, least);
+	write_value(shade, shade->most, most);
 	x += lw_svg_text_px(least, 11) + 6;
 	lw_svg_text(out, LEFT, y + 11, &font, "%s", least);
 	for (int i = 0; i < N_STEPS; i++) {
