@@ -17,13 +17,14 @@ struct builder {
 	uint32_t *out, *in, *compute, *thread;
 	/* by rank: operations */
 	uint32_t *start;          /* its step begins when this ends */
+	uint32_t *computed;       /* all of its step so far, that the training thread does */
 	uint32_t *noticed;        /* its training thread knows that all of the step is exchanged */
 	uint32_t *free;           /* its thread has nothing more to do */
 	uint32_t *entered, *done; /* of this batch */
 	uint32_t *sent;           /* of this and the last step of a ring: [2][rank] */
 };
 
-enum { N_ARRAYS = 11 };
+enum { N_ARRAYS = 12 };
 
 static bool is_server(const struct lw_fine_job *job)
 {
@@ -161,8 +162,16 @@ static void add_batch(struct builder *b, const struct lw_fine_batch *batch, uint
 		for (uint32_t r = 0; r < job->n_ranks; r++)
 			b->free[r] = b->done[r] = on_thread(b, r, b->done[r], batch->out_ns);
 	}
-	for (uint32_t r = 0; r < job->n_ranks; r++)
+	for (uint32_t r = 0; r < job->n_ranks; r++) {
 		lw_dag_after(b->dag, b->noticed[r], b->done[r]);
+		if (batch->finish_ns > 0) {
+			uint32_t finished = lw_dag_op(b->dag, b->compute[r], batch->finish_ns);
+
+			lw_dag_after(b->dag, finished, b->computed[r]);
+			lw_dag_after(b->dag, finished, b->done[r]);
+			b->computed[r] = finished;
+		}
+	}
 }
 
 /* @ends: [step][rank], the operations with which steps end. */
@@ -178,14 +187,13 @@ static void add_steps(struct builder *b, uint32_t *ends)
 
 			lw_dag_after(b->dag, computed, b->start[r]);
 			b->noticed[r] = delay_after(b, LW_DAG_NONE, job->notice_ns);
-			ends[(size_t)s * n + r] = computed;
 		}
 		for (; at < job->n_batches && job->batches[at].step == s; at++)
 			add_batch(b, &job->batches[at], &round);
 		for (uint32_t r = 0; r < n; r++) {
 			uint32_t tail = lw_dag_op(b->dag, b->compute[r], job->tail_ns[r]);
 
-			lw_dag_after(b->dag, tail, ends[(size_t)s * n + r]);
+			lw_dag_after(b->dag, tail, b->computed[r]);
 			lw_dag_after(b->dag, tail, b->noticed[r]);
 			ends[(size_t)s * n + r] = b->start[r] = tail;
 		}
@@ -222,7 +230,7 @@ int lw_fine_run(const struct lw_fine_job *job, double *ret_end_ns)
 		status = lw_fail(LW_ERR_NOMEM, "no memory for a job of %zu ranks", n);
 	if (status == LW_OK) {
 		uint32_t **const parts[] = {&b.out, &b.in, &b.compute, &b.thread, &b.start,
-			&b.noticed, &b.free, &b.entered, &b.done, &b.sent};
+			&b.computed, &b.noticed, &b.free, &b.entered, &b.done, &b.sent};
 
 		for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 			*parts[i] = arrays + i * n;

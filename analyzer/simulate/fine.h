@@ -38,6 +38,7 @@ struct lw_fine_batch {
 	const double *ready_ns; /* [rank], after its step began */
 	/* each rank's thread: from the round's begin, or the batch before, to the exchange; after it */
 	double in_ns, out_ns;
+	double finish_ns; /* the training thread, when it has computed all and this is exchanged; >= 0 */
 };
 
 struct lw_fine_job {

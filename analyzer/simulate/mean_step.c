@@ -102,6 +102,7 @@ struct watcher { /* of the twin: notes its batches as those of a graph */
 	const struct lw_hvd_input *input;
 	const struct wire *wire;
 	lw_vec(struct lw_fine_batch) batches;
+	double finish_ns_per_byte;
 	double *ready_ns; /* [batch][n_ranks], room for every tensor of every step on its own */
 	uint32_t n_ranks; /* in the graph */
 	int64_t round_ns, agreed_ns, end_ns; /* of the batch before */
@@ -121,7 +122,8 @@ static void watch(void *context, const struct lw_hvd_batch *batch)
 		.ready_ns = ready_ns,
 		.in_ns = (double)(batch->wire_start_ns -
 				  (begins_round ? batch->round_ns : watcher->end_ns)),
-		.out_ns = (double)(batch->end_ns - batch->wire_end_ns)};
+		.out_ns = (double)(batch->end_ns - batch->wire_end_ns),
+		.finish_ns = watcher->finish_ns_per_byte * (double)batch->bytes};
 
 	/* a round that was late waits for the thread alone; else it keeps its distance */
 	if (begins_round && batch->round_ns > watcher->end_ns)
@@ -236,6 +238,8 @@ int lw_fine_predict(const struct lw_replay *replay, const struct lw_fit *fit,
 		status = lw_fail(LW_ERR_NOMEM, "no memory for a mean step");
 		goto done;
 	}
+	watcher.finish_ns_per_byte = job.cost.finish_ns_per_byte;
+	job.cost.slept_scatter = job.cost.late_scatter = (struct lw_hvd_scatter){0}; /* means */
 	job.cost.wire_ns = wire_ns;
 	job.cost.context = &wire;
 	status = lw_hvd_sim_run(job.sim, mean, &job.setting, &job.cost, step_ns, NULL, &observer);

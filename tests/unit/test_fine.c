@@ -111,10 +111,10 @@ static void rounds_begin_at_ticks_and_run_one_after_the_other(void **state)
 	static const double early_ns[] = {7e6, 6e6}, soon_ns[] = {8e6, 9e6};
 	static const double tail_ns[] = {2e6, 3e6}, compute_ns[] = {12e6, 12e6};
 	static const struct lw_fine_batch batches[] = {
-		{0, true, 0, 1e5, early_ns, 5e5, 2e5},
-		{0, false, 0, 2e5, soon_ns, 1e5, 3e5},
-		{0, true, 15e6, 1e5, soon_ns, 5e5, 2e5},
-		{1, true, 15e6, 1e5, early_ns, 4e5, 0},
+		{0, true, 0, 1e5, early_ns, 5e5, 2e5, 0},
+		{0, false, 0, 2e5, soon_ns, 1e5, 3e5, 0},
+		{0, true, 15e6, 1e5, soon_ns, 5e5, 2e5, 0},
+		{1, true, 15e6, 1e5, early_ns, 4e5, 0, 0},
 	};
 	const struct lw_fine_job job = {.exchange = LW_FINE_RING,
 		.n_ranks = 2,
@@ -144,7 +144,7 @@ static void rounds_begin_at_ticks_and_run_one_after_the_other(void **state)
 static void a_busy_thread_makes_the_next_round_late(void **state)
 {
 	static const struct lw_fine_batch batches[] = {
-		{0, true, 5e6, 1e6, zeros, 0, 0}, {0, true, 5e6, 1e6, zeros, 0, 0}};
+		{0, true, 5e6, 1e6, zeros, 0, 0, 0}, {0, true, 5e6, 1e6, zeros, 0, 0, 0}};
 	const struct lw_fine_job job = {.exchange = LW_FINE_COLLECTIVE,
 		.n_ranks = 2,
 		.n_ring = 64, /* two of 64 are simulated */
@@ -159,6 +159,29 @@ static void a_busy_thread_makes_the_next_round_late(void **state)
 	(void)state;
 	run(&job);
 	assert_close(end_ns[0], 2 * lw_ring_ns(1e6, 64, hop));
+}
+
+static void what_follows_a_batch_waits_for_the_training_thread(void **state)
+{
+	static const double compute_ns[] = {30e6, 30e6}, tail_ns[] = {1e6, 1e6};
+	static const struct lw_fine_batch batches[] = {
+		{0, true, 0, 1e5, zeros, 0, 0, 4e6}, {0, false, 0, 1e5, zeros, 0, 0, 5e6}};
+	struct lw_fine_job job = {.exchange = LW_FINE_RING,
+		.n_ranks = 2,
+		.n_ring = 2,
+		.n_steps = 1,
+		.compute_ns = compute_ns,
+		.tail_ns = tail_ns,
+		.batches = batches,
+		.n_batches = 2,
+		.hop = hop};
+
+	(void)state;
+	run(&job);
+	assert_close(end_ns[0], 30e6 + 4e6 + 5e6 + 1e6);
+	job.compute_ns = zeros; /* the second is exchanged while the first is finished */
+	run(&job);
+	assert_close(end_ns[0], lw_ring_ns(1e5, 2, hop) + 4e6 + 5e6 + 1e6);
 }
 
 static double steps_per_s(
@@ -177,7 +200,7 @@ static double steps_per_s(
 	double sum = 0;
 
 	for (uint32_t s = 0; s < MAX_STEPS; s++) /* 1 MB, when all is computed */
-		batches[s] = (struct lw_fine_batch){s, true, 0, 1e6, compute_ns, 0, 0};
+		batches[s] = (struct lw_fine_batch){s, true, 0, 1e6, compute_ns, 0, 0, 0};
 	run(&job);
 	for (uint32_t r = 0; r < n_ranks; r++)
 		sum += MAX_STEPS / end_ns[(MAX_STEPS - 1) * n_ranks + r] * 1e9;
@@ -219,6 +242,7 @@ int main(void)
 		cmocka_unit_test(a_rank_that_comes_late_holds_up_the_ring),
 		cmocka_unit_test(rounds_begin_at_ticks_and_run_one_after_the_other),
 		cmocka_unit_test(a_busy_thread_makes_the_next_round_late),
+		cmocka_unit_test(what_follows_a_batch_waits_for_the_training_thread),
 		cmocka_unit_test(an_asynchronous_server_serves_as_much_as_its_link_takes),
 	};
 
