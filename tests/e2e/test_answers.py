@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import tempfile
+import xml.etree.ElementTree
 
 import jsonschema
 
@@ -98,6 +99,48 @@ def test_predict(path):
     lapwing("predict", "--ranks", "0", path, code=2)
 
 
+def test_figures(path, folder):
+    curve = validated("predict", "--scaling", "--ranks", "16", path)
+    assert [one["setting"]["n_ranks"] for one in curve] == [1, 2, 4, 8, 16]
+    assert [one["is_recorded"] for one in curve] == [False, True, False, False, False]
+    for one in curve:
+        efficiency = one["efficiency"]
+        assert 0 < efficiency["low"] <= efficiency["value"] <= efficiency["high"] <= 1, one
+        assert bool(one["would_tell"]) != one["is_recorded"], one
+    models = validated("predict", "--model", "all", path)
+    measured = models[0]["recorded_step_ns"]["value"]
+    for one in models:
+        if one["error_ns"] is None and one["baseline_step_ns"]["value"] is not None:
+            error = one["baseline_step_ns"]["value"] / measured - 1
+            assert abs(error - one["recorded_error_frac"]) < 1e-9, one
+    print("recorded setting: " + ", ".join(f"{one['model']} {one['recorded_error_frac']:+.1%}" for one in models
+                                           if one["recorded_error_frac"] is not None))
+    for arguments, texts in ((["--grid"], ("best", "recorded")), (["--scaling"], ("ranks", "efficiency")),
+                             (["--model", "all"], ("hvd_cycle", "csf"))):
+        svg = os.path.join(folder, "figure.svg")
+        plain = lapwing("predict", *arguments, path).stdout
+        assert lapwing("predict", *arguments, "--plot", svg, path).stdout.startswith(plain)
+        words = " ".join(xml.etree.ElementTree.parse(svg).getroot().itertext())
+        assert all(text in words for text in texts), (texts, words)
+        with open(svg, "rb") as file:
+            first = file.read()
+        lapwing("predict", *arguments, "--json", "--plot", svg, path)
+        with open(svg, "rb") as file:
+            assert file.read() == first
+        for locale, is_ascii in (("C", True), ("C.UTF-8", False)):
+            done = subprocess.run([LAPWING, "predict", *arguments, "--plot", "-", path], capture_output=True, check=True,
+                                  env={**os.environ, "LC_ALL": locale})
+            drawn = done.stdout.decode()
+            assert drawn.startswith(plain) and len(drawn) > len(plain) + 100, drawn
+            assert drawn.isascii() == is_ascii, drawn
+            assert all(len(line) < 80 for line in drawn.splitlines()), max(drawn.splitlines(), key=len)
+        one_line(lapwing("predict", *arguments, "--plot", "/no/such/folder/x.svg", path, code=1), "/no/such/folder/x.svg")
+        one_line(lapwing("predict", *arguments, "--plot", "/dev/full", path, code=1), "/dev/full", "No space left")
+    lapwing("predict", "--plot", "-", path, code=2)
+    lapwing("predict", "--grid", "--scaling", path, code=2)
+    lapwing("predict", "--grid", "--plot", "-", "--json", path, code=2)
+
+
 def test_advise(path):
     advice = validated("advise", path)
     for one in advice["advice"]:
@@ -161,6 +204,7 @@ def main():
         path = record(folder)
         test_report(path)
         test_predict(path)
+        test_figures(path, folder)
         test_advise(path)
         test_bad_input(path, folder)
     finally:
