@@ -19,6 +19,10 @@ enum {
 	KEY_BANDWIDTH,
 	KEY_LATENCY,
 	KEY_COMPUTE,
+	KEY_GROUPS,
+	KEY_PASSES,
+	KEY_COMPRESS,
+	KEY_BALANCED,
 	KEY_MODEL,
 	KEY_GRID,
 	KEY_SCALING,
@@ -39,6 +43,17 @@ static double positive(const char *argument, struct argp_state *state, const cha
 	if (end == argument || *end || !(value > 0) || !isfinite(value))
 		argp_error(state, "--%s '%s' is not a number above 0", option, argument);
 	return value;
+}
+
+static uint32_t count(
+	const char *argument, struct argp_state *state, const char *option, uint32_t most)
+{
+	char *end;
+	unsigned long value = strtoul(argument, &end, 10);
+
+	if (*argument < '0' || *argument > '9' || *end || value == 0 || value > most)
+		argp_error(state, "--%s '%s' is not a number from 1 to %u", option, argument, most);
+	return (uint32_t)value;
 }
 
 /* "hvd_cycle, osf_fifo, ..." */
@@ -96,6 +111,21 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_COMPUTE:
 		whatif->compute_frac = positive(argument, state, "compute-frac");
+		return 0;
+	case KEY_GROUPS:
+		whatif->n_groups = count(argument, state, "num-groups", 1000000);
+		return 0;
+	case KEY_PASSES:
+		whatif->backward_passes = count(argument, state, "backward-passes", 1000);
+		return 0;
+	case KEY_COMPRESS:
+		if (strcmp(argument, "fp16"))
+			argp_error(state, "--compress '%s': fp16 is what there is", argument);
+		whatif->wire_frac = 0.5;
+		whatif->convert_ns_per_byte = NAN; /* as a copy */
+		return 0;
+	case KEY_BALANCED:
+		whatif->is_balanced = true;
 		return 0;
 	case KEY_MODEL:
 		options->ask.model = lw_model_find(argument);
@@ -207,6 +237,13 @@ int lw_cmd_predict(int argc, char **argv)
 		{"latency-frac", KEY_LATENCY, "X", 0, "fixed cost of an operation, of the recorded",
 			0},
 		{"compute-frac", KEY_COMPUTE, "X", 0, "time to compute, of the recorded", 0},
+		{"num-groups", KEY_GROUPS, "G", 0,
+			"explicit groups, as hvd.DistributedOptimizer(groups=G) makes them", 0},
+		{"backward-passes", KEY_PASSES, "K", 0,
+			"send gradients once in K backward passes; a step is then K passes", 0},
+		{"compress", KEY_COMPRESS, "fp16", 0, "send gradients as 16-bit floats", 0},
+		{"balanced", KEY_BALANCED, NULL, 0,
+			"no straggler: in each step every rank as the median rank", 0},
 		{"model", KEY_MODEL, "NAME", 0,
 			"what to predict with, listed below; all: every one, side by side", 0},
 		{"grid", KEY_GRID, NULL, 0, "a table over thresholds and cycle times", 0},

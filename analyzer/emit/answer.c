@@ -209,5 +209,14 @@ const char *lw_answer_setting(const struct lw_answer *answer,
 	for (size_t i = 0; i < sizeof(fracs) / sizeof(fracs[0]); i++)
 		if (fracs[i].frac != 1)
 			append(text, &n, ", %s %g of the recorded", fracs[i].name, fracs[i].frac);
+	if (whatif->n_groups > 0)
+		append(text, &n, ", %u explicit group%s", whatif->n_groups,
+			whatif->n_groups == 1 ? "" : "s");
+	if (prediction->n_passes > 1)
+		append(text, &n, ", %u backward passes a step", prediction->n_passes);
+	if (whatif->wire_frac > 0 && whatif->wire_frac != 1)
+		append(text, &n, ", gradients sent in %g bits", 32 * whatif->wire_frac);
+	if (whatif->is_balanced)
+		append(text, &n, ", no straggler");
 	return text;
 }

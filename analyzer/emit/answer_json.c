@@ -55,6 +55,10 @@ static void put_result(
 	lw_json_double(json, "bandwidth_frac", whatif->bandwidth_frac);
 	lw_json_double(json, "latency_frac", whatif->latency_frac);
 	lw_json_double(json, "compute_frac", whatif->compute_frac);
+	lw_json_int(json, "n_groups", whatif->n_groups);
+	lw_json_int(json, "n_passes", prediction->n_passes);
+	lw_json_double(json, "wire_frac", whatif->wire_frac > 0 ? whatif->wire_frac : 1);
+	lw_json_bool(json, "is_balanced", whatif->is_balanced);
 	lw_json_object_end(json);
 	lw_json_figure(json, "recorded_step_ns", answer->predictor->recorded_ns);
 	lw_json_figure(json, "baseline_step_ns", forecast->base_ns);

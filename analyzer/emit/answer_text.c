@@ -57,8 +57,9 @@ static void write_step(const struct lw_forecast *forecast, char text[160])
 		n += (size_t)snprintf(text + n, 160 - n, " (95 %%: %s to %s)",
 			lw_ns_format(step_ns->low, low), lw_ns_format(step_ns->high, high));
 	if (!prediction->is_recorded && isfinite(forecast->gain_frac))
-		snprintf(text + n, 160 - n, ", %.1f %% %s", 100 * fabs(forecast->gain_frac),
-			forecast->gain_frac < 0 ? "more" : "less");
+		snprintf(text + n, 160 - n, ", %.1f %% %s%s", 100 * fabs(forecast->gain_frac),
+			forecast->gain_frac < 0 ? "more" : "less",
+			prediction->n_passes > 1 ? " for each pass" : "");
 }
 
 /* What the model says of the recorded setting, and what that means for the rest. */

@@ -17,6 +17,17 @@ static double mean_tail_ns(const struct lw_hvd_input *input)
 	return sum_ns / (double)n;
 }
 
+const char *lw_closed_unknown(const struct lw_whatif *whatif)
+{
+	if (whatif->n_groups > 0 || whatif->group_of || whatif->is_group_fusion_off)
+		return "a closed model knows nothing of explicit groups";
+	if (whatif->is_balanced)
+		return "a closed model sees one mean rank, and no straggler";
+	if (whatif->layer_bytes_frac > 0 && whatif->layer_bytes_frac != 1)
+		return "a closed model is not told which layer is replaced";
+	return NULL;
+}
+
 struct closed { /* the job that a closed model sees */
 	struct lw_layer *layers;
 	struct lw_fusion_slot *slots;
@@ -34,6 +45,8 @@ static int closed_init(struct closed *closed, const struct lw_replay *replay,
 	const struct lw_fit *fit, const struct lw_whatif *whatif)
 {
 	size_t n = fit->n_layers;
+	uint32_t n_passes = whatif->backward_passes > 1 ? whatif->backward_passes : 1;
+	double wire_frac = whatif->wire_frac > 0 ? whatif->wire_frac : 1;
 	struct lw_wire_scale scale;
 	int status = lw_replay_scale(replay, whatif, &scale);
 
@@ -44,7 +57,7 @@ static int closed_init(struct closed *closed, const struct lw_replay *replay,
 	if (!closed->layers || !closed->slots)
 		return lw_fail(LW_ERR_NOMEM, "no memory for %zu layers", n);
 	for (size_t i = 0; i < n; i++) /* as the fit does: early by chance takes no time */
-		closed->layers[i] = (struct lw_layer){fit->layers[i].bytes,
+		closed->layers[i] = (struct lw_layer){wire_frac * fit->layers[i].bytes,
 			whatif->compute_frac * fmax(fit->layers[i].backward_ns.value, 0)};
 	closed->job = (struct lw_scaling_job){.layers = closed->layers,
 		.n_layers = n,
@@ -52,8 +65,10 @@ static int closed_init(struct closed *closed, const struct lw_replay *replay,
 		.latency_ns = replay->wire.latency_ns,
 		.latency_frac = scale.latency_frac,
 		.volume_frac = scale.volume_frac,
-		.compute_ns = whatif->compute_frac * fit->figure[LW_FIT_COMPUTE_NS].value,
-		.bytes_per_step = fit->figure[LW_FIT_BYTES_PER_STEP].value,
+		/* only the last pass of a step sends (papers: SF(k) = k T_comp / (k T_comp + exposed)) */
+		.compute_ns =
+			n_passes * whatif->compute_frac * fit->figure[LW_FIT_COMPUTE_NS].value,
+		.bytes_per_step = wire_frac * fit->figure[LW_FIT_BYTES_PER_STEP].value,
 		.fusion_bytes =
 			isfinite(whatif->fusion_bytes) ? whatif->fusion_bytes : fit->fusion_bytes,
 		.cycle_ns = isfinite(whatif->cycle_ns) ? whatif->cycle_ns : fit->cycle_ns};
@@ -69,6 +84,8 @@ int lw_closed_predict(const struct lw_replay *replay, const struct lw_fit *fit,
 
 	if (status == LW_OK) {
 		lw_scaling(&closed.job, closed.slots, ret_scaling);
+		for (int i = 0; i < LW_SCALING_N && lw_closed_unknown(whatif); i++)
+			ret_scaling[i].factor = NAN;
 		*ret_compute_ns = closed.job.compute_ns;
 		*ret_tail_ns = whatif->compute_frac * mean_tail_ns(&replay->input);
 	}
@@ -83,7 +100,10 @@ int lw_closed_comm(const struct lw_replay *replay, const struct lw_fit *fit,
 	int status = closed_init(&closed, replay, fit, whatif);
 
 	if (status == LW_OK)
-		*ret_comm_ns = lw_scaling_comm_ns(&closed.job, closed.slots, ret_is_extrapolated);
+		*ret_comm_ns = lw_closed_unknown(whatif)
+				       ? (double)NAN
+				       : lw_scaling_comm_ns(
+						 &closed.job, closed.slots, ret_is_extrapolated);
 	closed_done(&closed);
 	return status;
 }

@@ -13,8 +13,12 @@
 #include "analyzer/fit/scaling.h"
 #include "analyzer/simulate/replay.h"
 
+/** lw_closed_unknown() - what of @whatif the closed models do not know, as a static text; NULL: nothing. */
+const char *lw_closed_unknown(const struct lw_whatif *whatif);
+
 /**
- * lw_closed_predict() - the factors under @whatif; as recorded they are those of the fit.
+ * lw_closed_predict() - the factors under @whatif; as recorded they are those of the fit. NAN for
+ * what lw_closed_unknown() names.
  * @ret_compute_ns: T_comp
  * @ret_tail_ns: what comes in a step after T_comp and what is exposed: a step is T_comp / factor + tail
  * Return: LW_OK, LW_ERR_NOMEM, or lw_replay_scale()'s errors.

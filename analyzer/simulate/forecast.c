@@ -11,13 +11,16 @@
 
 /* The fit's own for the recorded setting; for another one a value without an interval. */
 static struct lw_figure scaling_figure(const struct lw_predictor *predictor,
-	enum lw_scaling_model model, const struct lw_scaling *scaling, bool is_recorded)
+	enum lw_scaling_model model, const struct lw_whatif *whatif,
+	const struct lw_scaling *scaling, bool is_recorded)
 {
 	struct lw_figure figure = {scaling->factor, NAN, NAN, LW_PREDICTED, NULL};
 
 	if (is_recorded)
 		return predictor->fit.figure[LW_FIT_CSF + model];
-	if (isnan(figure.value))
+	if (lw_closed_unknown(whatif))
+		figure.why = lw_closed_unknown(whatif);
+	else if (isnan(figure.value))
 		figure.why = model < LW_SCALING_OSF_F ? LW_FIT_NO_MODEL : LW_FIT_NO_MODEL_Q;
 	else
 		figure.why = scaling->is_extrapolated
@@ -42,7 +45,7 @@ static int predict_closed(const struct lw_model *self, struct lw_predictor *pred
 		return status;
 	prediction->is_extrapolated = scaling[self->factor].is_extrapolated;
 	prediction->step_ns =
-		scaling_figure(predictor, self->factor, &scaling[self->factor], false);
+		scaling_figure(predictor, self->factor, whatif, &scaling[self->factor], false);
 	prediction->step_ns.value = compute_ns / scaling[self->factor].factor + tail_ns;
 	if (prediction->is_extrapolated || !is_same_ranks)
 		prediction->step_ns.how = LW_ASSUMED;
@@ -131,7 +134,7 @@ static int ask(struct lw_predictor *predictor, const struct lw_model *model,
 	if (status < 0)
 		return status;
 	for (size_t i = 0; i < LW_SCALING_N; i++)
-		forecast->scaling[i] = scaling_figure(predictor, (enum lw_scaling_model)i,
+		forecast->scaling[i] = scaling_figure(predictor, (enum lw_scaling_model)i, whatif,
 			&scaling[i], forecast->prediction.is_recorded);
 	return model->predict ? model->predict(model, predictor, whatif, forecast) : LW_OK;
 }
@@ -151,8 +154,9 @@ int lw_forecast(struct lw_predictor *predictor, const struct lw_model *model,
 	}
 	status = ask(predictor, model, whatif, ret_forecast);
 	ret_forecast->base_ns = predictor->base_ns[row];
-	ret_forecast->gain_frac =
-		1 - ret_forecast->prediction.step_ns.value / ret_forecast->base_ns.value;
+	ret_forecast->gain_frac = 1 - ret_forecast->prediction.step_ns.value /
+					      ret_forecast->prediction.n_passes /
+					      ret_forecast->base_ns.value;
 	return status;
 }
 

@@ -41,7 +41,7 @@ struct lw_forecast {
 	struct lw_prediction prediction;
 	struct lw_figure scaling[LW_SCALING_N];
 	struct lw_figure base_ns; /* what the same model says of the recorded setting */
-	double gain_frac;         /* 1 - step / base */
+	double gain_frac;         /* 1 - step / base, of one backward pass */
 };
 
 /** lw_models() - all of them, the default first. */

@@ -323,7 +323,9 @@ int lw_coarse_predict(const struct lw_replay *replay, const struct lw_fit *fit,
 		comm_ns *= asked_ns / recorded_ns;
 	answer.step_ns = lw_pnorm(compute_ns, comm_ns, power) + tail_ns;
 	if (isnan(answer.step_ns) || isnan(comm_ns))
-		answer = (struct lw_mean_step){.step_ns = NAN, .why = LW_FIT_NO_MODEL};
+		answer = (struct lw_mean_step){.step_ns = NAN,
+			.why = lw_closed_unknown(whatif) ? lw_closed_unknown(whatif)
+							 : LW_FIT_NO_MODEL};
 	*ret_answer = answer;
 done:
 	lw_whatif_job_done(&job);

@@ -208,11 +208,9 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 		median_ns + replay->bias_ns - sqrt(pow(median_ns - low_ns, 2) + off_ns),
 		median_ns + replay->bias_ns + sqrt(pow(high_ns - median_ns, 2) + off_ns),
 		LW_PREDICTED, NULL};
-	if (prediction.n_ranks != replay->input.n_ranks) {
+	prediction.step_ns.why = lw_whatif_assumes(replay, whatif);
+	if (prediction.step_ns.why)
 		prediction.step_ns.how = LW_ASSUMED;
-		prediction.step_ns.why =
-			"other ranks are assumed to compute as the recorded ones do and to form a ring";
-	}
 	if (prediction.totals.n_batches > 0 &&
 		(!lw_wire_knows(&job.wire, (double)prediction.totals.min_batch_bytes) ||
 			!lw_wire_knows(&job.wire, (double)prediction.totals.max_batch_bytes)))

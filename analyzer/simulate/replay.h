@@ -77,7 +77,8 @@ struct lw_whatif {
 	 * every step_ns, is then k passes: one step of the optimizer. 0 or 1 = as recorded */
 	uint32_t backward_passes;
 	/* compression: bytes sent for a byte of a gradient (fp16: 0.5), 0 = as recorded, and what the
-	 * training thread pays per byte of a gradient, half before sending, half after */
+	 * training thread pays per byte of a gradient, half before sending, half after; NAN = what
+	 * copies to and from the fusion buffer cost in this run */
 	double wire_frac, convert_ns_per_byte;
 	bool is_balanced; /* no straggler: in each step every rank is as its median rank was */
 	/* one tensor, an index of replay->tensors, replaced by one of this many times the bytes that

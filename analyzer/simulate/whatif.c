@@ -62,6 +62,13 @@ static bool asks_layer(const struct lw_whatif *whatif)
 	return whatif->layer_bytes_frac > 0 && whatif->layer_bytes_frac != 1;
 }
 
+static double convert_ns_per_byte(const struct lw_replay *replay, const struct lw_whatif *whatif)
+{
+	return isnan(whatif->convert_ns_per_byte)
+		       ? replay->cost.copy_in_ns_per_byte + replay->cost.copy_out_ns_per_byte
+		       : whatif->convert_ns_per_byte;
+}
+
 static uint32_t ranks_of(const struct lw_replay *replay, const struct lw_whatif *whatif)
 {
 	return whatif->n_ranks ? whatif->n_ranks : replay->input.n_ranks;
@@ -71,8 +78,7 @@ static uint32_t ranks_of(const struct lw_replay *replay, const struct lw_whatif 
 static bool is_job_changed(const struct lw_whatif *whatif)
 {
 	return asks_groups(whatif) || whatif->is_group_fusion_off || whatif->backward_passes > 1 ||
-	       asks_wire_frac(whatif) || whatif->convert_ns_per_byte > 0 || whatif->is_balanced ||
-	       asks_layer(whatif);
+	       asks_wire_frac(whatif) || whatif->is_balanced || asks_layer(whatif);
 }
 
 bool lw_whatif_is_recorded(const struct lw_replay *replay, const struct lw_whatif *whatif)
@@ -83,6 +89,17 @@ bool lw_whatif_is_recorded(const struct lw_replay *replay, const struct lw_whati
 		       (int64_t)llround(whatif->cycle_ns) != replay->setting.cycle_ns) &&
 	       ranks_of(replay, whatif) == replay->input.n_ranks && whatif->bandwidth_frac == 1 &&
 	       whatif->latency_frac == 1 && whatif->compute_frac == 1 && !is_job_changed(whatif);
+}
+
+const char *lw_whatif_assumes(const struct lw_replay *replay, const struct lw_whatif *whatif)
+{
+	if (ranks_of(replay, whatif) != replay->input.n_ranks)
+		return "other ranks are assumed to compute as the recorded ones do and to form a ring";
+	if (asks_wire_frac(whatif) && isnan(whatif->convert_ns_per_byte))
+		return "converting gradients is assumed to cost what copying them does in this run, and summing them no more than now";
+	if (whatif->backward_passes > 1)
+		return "a pass that sends nothing is assumed to take what a recorded step computes, the optimizer's part included";
+	return NULL;
 }
 
 static int refuse(const struct lw_replay *replay, const struct lw_whatif *whatif)
@@ -147,7 +164,8 @@ static int change_tensors(const struct lw_replay *replay, const struct lw_whatif
 		if (bytes < tensor.bytes) {
 			converted_bytes += (double)tensor.bytes;
 			sent_bytes += (double)bytes;
-			ret_convert_ns[t] = whatif->convert_ns_per_byte / 2 * (double)tensor.bytes;
+			ret_convert_ns[t] =
+				convert_ns_per_byte(replay, whatif) / 2 * (double)tensor.bytes;
 			/* all of one type now */
 			if (tensor.fuse_class >= 0)
 				tensor.fuse_class = lw_fuse_class_with_dtype(
@@ -162,7 +180,7 @@ static int change_tensors(const struct lw_replay *replay, const struct lw_whatif
 			4 * whatif->wire_frac);
 	if (sent_bytes > 0)
 		job->cost.finish_ns_per_byte =
-			whatif->convert_ns_per_byte / 2 * converted_bytes / sent_bytes;
+			convert_ns_per_byte(replay, whatif) / 2 * converted_bytes / sent_bytes;
 	return LW_OK;
 }
 
@@ -202,7 +220,7 @@ int lw_whatif_job(
 	const struct lw_replay *replay, const struct lw_whatif *whatif, struct lw_whatif_job *job)
 {
 	uint32_t n_tensors = replay->input.n_tensors;
-	bool is_converted = asks_wire_frac(whatif) && whatif->convert_ns_per_byte > 0;
+	bool is_converted = asks_wire_frac(whatif) && convert_ns_per_byte(replay, whatif) > 0;
 	bool is_changed = asks_groups(whatif) || asks_wire_frac(whatif) || asks_layer(whatif);
 	struct lw_rows rows = {.replay = replay,
 		.n_ranks = ranks_of(replay, whatif),

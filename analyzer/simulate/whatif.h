@@ -29,6 +29,9 @@ void lw_whatif_recorded(const struct lw_replay *replay, struct lw_whatif_job *re
 /** lw_whatif_is_recorded() - whether @whatif asks for what was recorded. */
 bool lw_whatif_is_recorded(const struct lw_replay *replay, const struct lw_whatif *whatif);
 
+/** lw_whatif_assumes() - what no run could tell of @whatif, as a static text; NULL: nothing. */
+const char *lw_whatif_assumes(const struct lw_replay *replay, const struct lw_whatif *whatif);
+
 /**
  * lw_whatif_job() - the job under @whatif.
  * Return: LW_OK or lw_replay_predict()'s errors; lw_whatif_job_done() is to be called in any case.

@@ -95,6 +95,17 @@ def test_predict(path):
         other = validated("predict", "--model", model, "--bandwidth-frac", "2", path)
         nulls_are_explained(other)
         assert (other["step_ns"]["low"] is None) == (model != "hvd_cycle"), other
+    asked = [("--num-groups", "3", "n_groups", 3), ("--backward-passes", "2", "n_passes", 2),
+             ("--compress", "fp16", "wire_frac", 0.5), ("--balanced", None, "is_balanced", True)]
+    for option, argument, key, value in asked:
+        other = validated("predict", option, *([argument] if argument else []), path)
+        assert other["setting"][key] == value and not other["is_recorded"], other["setting"]
+        nulls_are_explained(other)
+        factor = 2 if key == "n_passes" else 1  # a step of two passes; what is gained is of one
+        gain = 1 - other["step_ns"]["value"] / factor / other["baseline_step_ns"]["value"]
+        assert abs(gain - other["gain_frac"]) < 1e-9, other
+    for option, argument in (("--num-groups", "0"), ("--backward-passes", "two"), ("--compress", "fp8")):
+        lapwing("predict", option, argument, path, code=2)
     lapwing("predict", "--model", "tea_leaves", path, code=2)
     lapwing("predict", "--ranks", "0", path, code=2)
 
