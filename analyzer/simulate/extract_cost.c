@@ -98,17 +98,38 @@ static uint32_t *map_steps(const struct lw_run *run)
 	return input_step;
 }
 
+/* Of [@start_ns, @end_ns), mean over ranks: training threads were waiting. Spans are asked for in order of
+ * time; @next: by rank, the first wait that may not have ended. */
+static double waiting_frac(const struct lw_run *run, size_t *next, int64_t start_ns, int64_t end_ns)
+{
+	double waited_ns = 0;
+
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		const struct lw_rank *rank = &run->ranks.at[r];
+
+		while (next[r] < rank->waits.n && rank->waits.at[next[r]].end_ns <= start_ns)
+			next[r]++;
+		for (size_t w = next[r]; w < rank->waits.n && rank->waits.at[w].start_ns < end_ns;
+			w++)
+			waited_ns += fmin((double)rank->waits.at[w].end_ns, (double)end_ns) -
+				     fmax((double)rank->waits.at[w].start_ns, (double)start_ns);
+	}
+	return waited_ns / ((double)(end_ns - start_ns) * (double)run->ranks.n);
+}
+
 /* The probe's operations back to back; those after a pause are not what is wanted. Return: how many. */
-static size_t take_probe(const struct lw_run *run, struct lw_wire_sample *probes)
+static size_t take_probe(const struct lw_run *run, size_t *next, struct lw_wire_sample *probes)
 {
 	const struct lw_probe_op *op;
 	size_t n = 0;
 
+	memset(next, 0, run->ranks.n * sizeof(*next));
 	lw_vec_foreach (op, &run->probes)
 		if (op->nth_in_burst > 0 && op->last_end_ns > op->last_start_ns)
 			probes[n++] = (struct lw_wire_sample){op->bytes,
 				(double)(op->last_end_ns - op->last_start_ns), op->idle_ns,
-				op->burst};
+				op->burst,
+				waiting_frac(run, next, op->last_start_ns, op->last_end_ns)};
 	return n;
 }
 
@@ -118,15 +139,17 @@ static int take_wire(struct lw_run *run, struct lw_replay *replay)
 		malloc((run->groups.n + run->probes.n + 1) * sizeof(*samples));
 	struct lw_wire_sample *probes = samples + run->groups.n;
 	uint32_t *input_step = map_steps(run);
+	size_t *next = calloc(run->ranks.n, sizeof(*next));
 	const struct lw_group *group;
 	bool one_clock = is_one_clock(run);
 	int64_t free_ns = INT64_MIN;
 	size_t n = 0;
 	int status;
 
-	if (!samples || !input_step) {
+	if (!samples || !input_step || !next) {
 		free(samples);
 		free(input_step);
+		free(next);
 		return lw_fail(LW_ERR_NOMEM, "no memory for %zu operations", run->groups.n);
 	}
 	replay->min_batch_bytes = UINT64_MAX;
@@ -143,18 +166,20 @@ static int take_wire(struct lw_run *run, struct lw_replay *replay)
 		took_ns = service_ns(run, group, one_clock);
 		if (took_ns <= 0 || !isfinite(took_ns))
 			continue;
-		samples[n++] = (struct lw_wire_sample){
-			group->bytes, took_ns, idle_ns, input_step[batch_on(run, group, 0)->step]};
+		samples[n++] = (struct lw_wire_sample){group->bytes, took_ns, idle_ns,
+			input_step[batch_on(run, group, 0)->step],
+			waiting_frac(run, next, group->last_start_ns, group->last_end_ns)};
 		if (group->bytes < replay->min_batch_bytes)
 			replay->min_batch_bytes = group->bytes;
 		if (group->bytes > replay->max_batch_bytes)
 			replay->max_batch_bytes = group->bytes;
 	}
 	status = lw_wire_init(
-		&replay->wire, &(struct lw_wire_source){samples, n, probes, take_probe(run, probes),
-				       replay->cost.round_ns});
+		&replay->wire, &(struct lw_wire_source){samples, n, probes,
+				       take_probe(run, next, probes), replay->cost.round_ns});
 	free(samples);
 	free(input_step);
+	free(next);
 	return status;
 }
 

@@ -52,6 +52,7 @@ struct context { /* what one run looks at */
 	double round_frac;    /* what this round takes, of the mean */
 	/* of this step */
 	uint32_t step, n_ops;          /* operations so far */
+	int64_t waiting_from_ns;       /* training threads, mean over ranks */
 	uint32_t n_slept, n_late;      /* rounds that agreed something, after a sleep and without */
 	uint32_t n_in_step, n_pending; /* tensors; those not yet agreed are the last in order */
 };
@@ -292,12 +293,13 @@ static void run_batch(struct context *c, uint32_t n, uint64_t bytes, int64_t agr
 	double out_ns = is_fused ? cost->copy_out_ns + cost->copy_out_ns_per_byte * (double)bytes
 				 : cost->single_out_ns;
 	struct done *done = &c->sim->done[c->n_ops];
-	struct lw_hvd_op op = {bytes, 0, c->step, c->n_ops};
+	struct lw_hvd_op op = {bytes, 0, 0, c->step, c->n_ops};
 
 	done->start_ns = c->free_ns;
 	done->wire_start_ns = c->free_ns + rounded(in_ns);
 	if (done->wire_start_ns > c->wire_free_ns)
 		op.idle_ns = done->wire_start_ns - c->wire_free_ns;
+	op.computing_ns = c->waiting_from_ns - done->wire_start_ns;
 	done->wire_end_ns = done->wire_start_ns + rounded(cost->wire_ns(cost->context, &op));
 	done->end_ns = done->wire_end_ns + rounded(out_ns);
 	done->wire_ns = done->copy_ns = 0;
@@ -465,8 +467,11 @@ static void run_step(struct context *c, int64_t *ret_step_ns)
 
 	collect_pending(c);
 	c->n_ops = c->n_slept = c->n_late = 0;
-	for (uint32_t r = 0; r < c->input->n_ranks; r++)
+	c->waiting_from_ns = 0;
+	for (uint32_t r = 0; r < c->input->n_ranks; r++) {
 		sim->resumed_ns[r] = sim->blocked_ns[r] = sim->start_ns[r] + blocked_ns[r];
+		c->waiting_from_ns += sim->blocked_ns[r] / c->input->n_ranks;
+	}
 	while (c->n_pending > 0) {
 		uint32_t n_agreed;
 		int64_t agreed_ns;

@@ -65,7 +65,8 @@ struct lw_hvd_setting {
 
 struct lw_hvd_op { /* one collective, as its cost is asked for */
 	uint64_t bytes;
-	int64_t idle_ns;    /* how long the wire had been idle before */
+	int64_t idle_ns; /* how long the wire had been idle before */
+	int64_t computing_ns; /* from its start until training threads wait, mean over ranks; < 0: they do */
 	uint32_t step, nth; /* of the input; of its step, from 0 */
 };
 

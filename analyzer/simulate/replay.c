@@ -93,9 +93,9 @@ static int calibrate(struct lw_replay *replay)
  */
 static const double other_setting_frac = 0.03;
 
-static double other_setting_ns(const struct lw_replay *replay)
+static double other_setting_ns(double step_ns)
 {
-	return other_setting_frac * replay->recorded_ns;
+	return other_setting_frac * step_ns;
 }
 
 /* A replay that misses this much of the recorded step has left something out that the job does: the
@@ -201,7 +201,7 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 		.replay_ns = prediction.is_recorded ? replay->residual_ns
 						    : hypot(replay->residual_ns, replay->bias_ns),
 		.costs_ns = half_width(prediction.replicate_ns),
-		.settings_ns = prediction.is_recorded ? 0 : other_setting_ns(replay)};
+		.settings_ns = prediction.is_recorded ? 0 : other_setting_ns(median_ns)};
 	off_ns = pow(prediction.error.replay_ns, 2) + pow(prediction.error.costs_ns, 2) +
 		 pow(prediction.error.settings_ns, 2);
 	prediction.step_ns = (struct lw_figure){median_ns + replay->bias_ns,
@@ -249,7 +249,8 @@ struct lw_figure lw_replay_gain(const struct lw_replay *replay, const struct lw_
 	memcpy(saved_ns + 2 * n, other_ns, n * sizeof(*saved_ns));
 	gain.value = lw_stats_median(saved_ns + n, n) / base->n_passes -
 		     lw_stats_median(saved_ns + 2 * n, n) / other->n_passes;
-	off_ns = pow(hypot(replay->bias_ns, other_setting_ns(replay)), 2) + wire_ns * wire_ns;
+	off_ns = pow(hypot(replay->bias_ns, other_setting_ns(other->step_ns.value)), 2) +
+		 wire_ns * wire_ns;
 	gain.low = gain.value - sqrt(pow(middle_ns - low_ns, 2) + off_ns);
 	gain.high = gain.value + sqrt(pow(high_ns - middle_ns, 2) + off_ns);
 	free(saved_ns);

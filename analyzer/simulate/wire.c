@@ -13,6 +13,14 @@ static const double REACH_ABOVE = 1.5; /* and up to this one */
 /* how far the cost of operations beyond the largest may be off */
 static const double OPTIMISTIC_FRAC = 0.85;
 static const double PESSIMISTIC_FRAC = 1.15;
+/* and that of small ones, seen under one load only: what of their fixed cost waiting threads may add */
+static const double PESSIMISTIC_LOAD_FRAC = 0.6;
+/* loads differ by no more than this */
+static const double LEAST_LOAD_FRAC = 0.4;
+static const double MOST_LOAD_FRAC = 2.5;
+enum { MIN_LOAD_SAMPLES = 8 };
+static const double MOST_SCATTER_FRAC =
+	10; /* an operation that took longer says nothing of others */
 /* a job in which the same operation takes more or less than this of what the probe saw is another job */
 static const double LEAST_RUN_FRAC = 0.5;
 static const double MOST_RUN_FRAC = 2;
@@ -72,41 +80,88 @@ static int fitting_init(struct fitting *f, const struct lw_recovery *recovery,
 	return status;
 }
 
-/* @is_table: the sizes are as they were chosen to be; else the form that predicts best. */
+/* @form: LW_COST_NONE = the one that predicts best. */
 static int fit_weighted(
-	struct fitting *f, const double *weights, bool is_table, struct lw_cost *ret_cost)
+	struct fitting *f, const double *weights, enum lw_cost_form form, struct lw_cost *ret_cost)
 {
 	size_t n_sizes = lw_samples_weigh(&f->added, weights, f->sizes);
 
-	return is_table ? lw_cost_fit(f->sizes, n_sizes, LW_COST_TABLE, LW_WEIGHT_FITTED, ret_cost)
-			: lw_cost_choose(f->sizes, n_sizes, LW_WEIGHT_FITTED, ret_cost);
+	return form == LW_COST_NONE
+		       ? lw_cost_choose(f->sizes, n_sizes, LW_WEIGHT_FITTED, ret_cost)
+		       : lw_cost_fit(f->sizes, n_sizes, form, LW_WEIGHT_FITTED, ret_cost);
 }
 
 /* The cost and LW_WIRE_REPLICATES more of resampled blocks; the same draws for as many blocks. */
-static int fit(
-	struct fitting *f, bool is_table, struct lw_cost *ret_cost, struct lw_cost *replicate)
+static int fit(struct fitting *f, enum lw_cost_form form, struct lw_cost *ret_cost,
+	struct lw_cost *replicate)
 {
 	uint64_t random = 1;
-	int status = fit_weighted(f, NULL, is_table, ret_cost);
+	int status = fit_weighted(f, NULL, form, ret_cost);
 
 	for (int k = 0; k < LW_WIRE_REPLICATES && status == LW_OK; k++) {
 		memset(f->weights, 0, f->n_blocks * sizeof(*f->weights));
 		for (uint32_t b = 0; b < f->n_blocks; b++)
 			f->weights[lw_stats_random(&random) % f->n_blocks]++;
-		status = fit_weighted(f, f->weights, is_table, &replicate[k]);
+		status = fit_weighted(f, f->weights, ret_cost->form, &replicate[k]);
 	}
 	return status;
 }
 
 static int fit_all(struct lw_wire *wire, const struct lw_wire_sample *samples, size_t n,
-	bool is_table, struct lw_cost *ret_cost, struct lw_cost *replicate)
+	enum lw_cost_form form, struct lw_cost *ret_cost, struct lw_cost *replicate)
 {
 	struct fitting f;
 	int status = fitting_init(&f, &wire->recovery, samples, n);
 
 	if (status == LW_OK)
-		status = fit(&f, is_table, ret_cost, replicate);
+		status = fit(&f, form, ret_cost, replicate);
 	fitting_done(&f);
+	return status;
+}
+
+static enum lw_wire_load load_of(const struct lw_wire_sample *sample)
+{
+	return sample->waiting_frac > 0.5 ? LW_WIRE_WAITING : LW_WIRE_COMPUTING;
+}
+
+/* Only those under @load; @scratch: [n]. Too few: LW_COST_NONE. */
+static int fit_load(struct lw_wire *wire, const struct lw_wire_sample *samples, size_t n,
+	enum lw_wire_load load, enum lw_cost_form form, struct lw_wire_sample *scratch,
+	struct lw_cost *ret_cost)
+{
+	struct fitting f;
+	size_t n_under = 0;
+	int status;
+
+	for (size_t i = 0; i < n; i++)
+		if (load_of(&samples[i]) == load)
+			scratch[n_under++] = samples[i];
+	if (n_under < MIN_LOAD_SAMPLES)
+		return LW_OK;
+	status = fitting_init(&f, &wire->recovery, scratch, n_under);
+	if (status == LW_OK)
+		status = fit_weighted(&f, NULL, form, ret_cost);
+	fitting_done(&f);
+	return status;
+}
+
+static int fit_loads(struct lw_wire *wire, const struct lw_wire_source *source)
+{
+	size_t n_most = source->n > source->n_probes ? source->n : source->n_probes;
+	struct lw_wire_sample *scratch = malloc((n_most + 1) * sizeof(*scratch));
+	int status =
+		scratch ? LW_OK : lw_fail(LW_ERR_NOMEM, "no memory for %zu operations", n_most);
+
+	for (enum lw_wire_load load = 0; load < LW_WIRE_N_LOADS && status == LW_OK; load++) {
+		struct lw_wire_costs *of = &wire->of[load];
+
+		status = fit_load(
+			wire, source->samples, source->n, load, LW_COST_NONE, scratch, &of->run);
+		if (status == LW_OK)
+			status = fit_load(wire, source->probes, source->n_probes, load,
+				LW_COST_TABLE, scratch, &of->probe);
+	}
+	free(scratch);
 	return status;
 }
 
@@ -118,50 +173,122 @@ static bool reaches(const struct lw_cost *cost, double bytes)
 	       bytes <= cost->max_bytes * REACH_ABOVE;
 }
 
+static bool is_seen(const struct lw_wire_costs *of)
+{
+	return of->run.form != LW_COST_NONE || of->probe.form != LW_COST_NONE;
+}
+
+static bool knows(const struct lw_wire *wire, enum lw_wire_load load, double bytes)
+{
+	const struct lw_wire_costs *of = &wire->of[load];
+
+	if (!is_seen(&wire->of[LW_WIRE_COMPUTING]) || !is_seen(&wire->of[LW_WIRE_WAITING]))
+		return reaches(&wire->all, bytes) || reaches(&wire->probe, bytes);
+	return reaches(&of->run, bytes) || reaches(&of->probe, bytes);
+}
+
 bool lw_wire_knows(const struct lw_wire *wire, double bytes)
 {
-	return reaches(&wire->all, bytes) || reaches(&wire->probe, bytes);
+	return knows(wire, LW_WIRE_COMPUTING, bytes) && knows(wire, LW_WIRE_WAITING, bytes);
 }
 
-/* Back to back. Of the fit, or of replicate @k when it is not negative. */
-static double queued_ns(const struct lw_wire *wire, double bytes, int k)
+/* What was measured under this load about this size, NAN = nothing. */
+static double seen_ns(const struct lw_wire_costs *of, double bytes)
 {
-	const struct lw_cost *run = k < 0 ? &wire->all : &wire->replicate[k];
-	const struct lw_cost *probe = k < 0 ? &wire->probe : &wire->probe_replicate[k];
-
-	if (reaches(&wire->all, bytes) || probe->form == LW_COST_NONE)
-		return lw_cost_ns(run->form == LW_COST_NONE ? &wire->all : run, bytes, NULL);
-	return lw_cost_ns(probe, bytes, NULL) * wire->run_frac[bytes > wire->all.max_bytes];
+	if (reaches(&of->run, bytes))
+		return lw_cost_ns(&of->run, bytes, NULL);
+	if (reaches(&of->probe, bytes))
+		return lw_cost_ns(&of->probe, bytes, NULL) *
+		       of->run_frac[bytes > of->run.max_bytes];
+	return NAN;
 }
 
-static double recorded_ns(const struct lw_wire *wire, double bytes, int64_t idle_ns)
+/* The size nearest to @bytes that this load knows. */
+static double nearest_bytes(const struct lw_wire_costs *of, double bytes)
 {
-	return fmax(queued_ns(wire, bytes, wire->use_replicate) -
-			    lw_recovery_ns(&wire->recovery, (double)idle_ns),
-		wire->latency_ns);
+	double low = of->run.form == LW_COST_NONE ? of->probe.min_bytes : of->run.min_bytes;
+
+	if (of->probe.form != LW_COST_NONE && of->probe.min_bytes < low)
+		low = of->probe.min_bytes;
+	return fmin(fmax(bytes, low), fmax(of->run.max_bytes, of->probe.max_bytes));
+}
+
+static double loaded_ns(const struct lw_wire *wire, enum lw_wire_load load, double bytes)
+{
+	const struct lw_wire_costs *of = &wire->of[load], *other = &wire->of[!load];
+	double ns = seen_ns(of, bytes), other_ns = seen_ns(other, bytes), edge_ns;
+
+	if (isfinite(ns))
+		return ns;
+	if (!isfinite(other_ns))
+		return wire->probe.form != LW_COST_NONE && bytes < wire->all.min_bytes
+			       ? lw_cost_ns(&wire->probe, bytes, NULL)
+			       : lw_cost_ns(&wire->all, bytes, NULL);
+	if (!is_seen(of))
+		return other_ns;
+	edge_ns = seen_ns(of, nearest_bytes(of, bytes)) - seen_ns(other, nearest_bytes(of, bytes));
+	if (!isfinite(edge_ns))
+		return other_ns;
+	return fmin(
+		fmax(other_ns + edge_ns, LEAST_LOAD_FRAC * other_ns), MOST_LOAD_FRAC * other_ns);
+}
+
+/* How replicate @k differs from the fit. */
+static double replicate_frac(const struct lw_wire *wire, double bytes, int k)
+{
+	bool is_run = reaches(&wire->all, bytes) || wire->probe.form == LW_COST_NONE;
+	const struct lw_cost *fitted = is_run ? &wire->all : &wire->probe;
+	const struct lw_cost *replicate = is_run ? &wire->replicate[k] : &wire->probe_replicate[k];
+	double fitted_ns = lw_cost_ns(fitted, bytes, NULL);
+
+	if (replicate->form == LW_COST_NONE || !(fitted_ns > 0))
+		return 1;
+	return lw_cost_ns(replicate, bytes, NULL) / fitted_ns;
+}
+
+/* Mean cost as recorded, and as guessed where it was not. @computing_ns: from its start until training
+ * threads wait. */
+static double recorded_ns(
+	const struct lw_wire *wire, double bytes, int64_t idle_ns, double computing_ns)
+{
+	double ns = loaded_ns(wire, LW_WIRE_COMPUTING, bytes), waiting_ns = ns;
+	bool is_known = knows(wire, LW_WIRE_COMPUTING, bytes);
+
+	if (computing_ns < ns) {
+		double frac = fmin(1 - computing_ns / ns, 1);
+
+		waiting_ns = loaded_ns(wire, LW_WIRE_WAITING, bytes);
+		is_known = is_known && knows(wire, LW_WIRE_WAITING, bytes);
+		if (wire->guess == LW_WIRE_PESSIMISTIC && !knows(wire, LW_WIRE_WAITING, bytes))
+			waiting_ns += PESSIMISTIC_LOAD_FRAC * wire->all.a_ns;
+		ns += frac * (waiting_ns - ns);
+	}
+	if (!is_known && bytes > wire->all.max_bytes && wire->guess != LW_WIRE_FITTED)
+		ns *= wire->guess == LW_WIRE_OPTIMISTIC ? OPTIMISTIC_FRAC : PESSIMISTIC_FRAC;
+	else if (!is_known && bytes < wire->all.min_bytes && wire->guess == LW_WIRE_PESSIMISTIC)
+		ns = fmax(ns, LW_WIRE_LOADED * wire->latency_ns);
+	if (wire->use_replicate >= 0)
+		ns *= replicate_frac(wire, bytes, wire->use_replicate);
+	return fmax(ns - lw_recovery_ns(&wire->recovery, (double)idle_ns), wire->latency_ns);
+}
+
+static double scaled_ns(const struct lw_wire *wire, double ns)
+{
+	return wire->latency_ns * wire->scale.latency_frac +
+	       (ns - wire->latency_ns) * wire->scale.volume_frac;
 }
 
 double lw_wire_mean_ns(const struct lw_wire *wire, uint64_t bytes, int64_t idle_ns)
 {
-	double cost_ns = recorded_ns(wire, (double)bytes, idle_ns);
-
-	cost_ns = wire->latency_ns * wire->scale.latency_frac +
-		  (cost_ns - wire->latency_ns) * wire->scale.volume_frac;
-	if (wire->guess == LW_WIRE_FITTED || lw_wire_knows(wire, (double)bytes))
-		return cost_ns;
-	if ((double)bytes > wire->all.max_bytes)
-		return cost_ns *
-		       (wire->guess == LW_WIRE_OPTIMISTIC ? OPTIMISTIC_FRAC : PESSIMISTIC_FRAC);
-	if (wire->guess == LW_WIRE_PESSIMISTIC)
-		return fmax(cost_ns, LW_WIRE_LOADED * wire->latency_ns);
-	return cost_ns;
+	return scaled_ns(wire, recorded_ns(wire, (double)bytes, idle_ns, INFINITY));
 }
 
 double lw_wire_ns(const void *context, const struct lw_hvd_op *op)
 {
 	const struct lw_wire *wire = context;
 
-	return lw_wire_mean_ns(wire, op->bytes, op->idle_ns) *
+	return scaled_ns(wire, recorded_ns(wire, (double)op->bytes, op->idle_ns,
+				       (double)op->computing_ns)) *
 	       lw_hvd_scatter_of(&wire->scatter, op->step, op->nth);
 }
 
@@ -171,50 +298,64 @@ double lw_wire_ns(const void *context, const struct lw_hvd_op *op)
 static int keep_scatter(
 	struct lw_wire *wire, const struct lw_wire_sample *samples, size_t n, uint32_t n_steps)
 {
-	double sum_ns = 0, fitted_ns = 0;
 
 	wire->scatter = (struct lw_hvd_scatter){malloc(n * sizeof(*wire->scatter.frac)),
 		calloc((size_t)n_steps + 1, sizeof(*wire->scatter.from)), n_steps};
 	if (!wire->scatter.frac || !wire->scatter.from)
 		return lw_fail(LW_ERR_NOMEM, "no memory for %zu operations", n);
 	for (size_t i = 0; i < n; i++) {
-		double expected_ns =
-			recorded_ns(wire, (double)samples[i].bytes, samples[i].idle_ns);
+		double expected_ns = recorded_ns(wire, (double)samples[i].bytes, samples[i].idle_ns,
+			samples[i].service_ns * (1 - samples[i].waiting_frac));
 
-		sum_ns += samples[i].service_ns;
-		fitted_ns += expected_ns;
-		wire->scatter.frac[i] = expected_ns > 0 ? samples[i].service_ns / expected_ns : 1;
+		wire->scatter.frac[i] = expected_ns > 0 ? fmin(samples[i].service_ns / expected_ns,
+								  MOST_SCATTER_FRAC)
+							: 1;
 		wire->scatter.from[samples[i].step + 1]++;
 	}
 	for (uint32_t s = 0; s < n_steps; s++)
 		wire->scatter.from[s + 1] += wire->scatter.from[s];
-	for (size_t i = 0; i < n; i++) /* scatter only: the sum is the fit's affair */
-		wire->scatter.frac[i] *= fitted_ns / sum_ns;
 	return LW_OK;
 }
 
 /* The run over the probe, mean over what the run sent within REACH of its smallest or largest size. */
-static double run_frac(const struct lw_wire *wire, const struct lw_wire_sample *samples, size_t n,
-	double edge_bytes)
+static double run_frac(const struct lw_wire *wire, const struct lw_wire_source *source,
+	enum lw_wire_load load, double edge_bytes)
 {
 	double run_ns = 0, probe_ns = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		double bytes = (double)samples[i].bytes;
+	for (size_t i = 0; i < source->n; i++) {
+		const struct lw_wire_sample *sample = &source->samples[i];
+		double bytes = (double)sample->bytes;
 
-		if (bytes < edge_bytes * REACH_BELOW || bytes > edge_bytes * REACH_ABOVE)
+		if (load_of(sample) != load || bytes < edge_bytes * REACH_BELOW ||
+			bytes > edge_bytes * REACH_ABOVE)
 			continue;
-		run_ns += samples[i].service_ns +
-			  lw_recovery_ns(&wire->recovery, (double)samples[i].idle_ns);
-		probe_ns += lw_cost_ns(&wire->probe, bytes, NULL);
+		run_ns += sample->service_ns +
+			  lw_recovery_ns(&wire->recovery, (double)sample->idle_ns);
+		probe_ns += lw_cost_ns(&wire->of[load].probe, bytes, NULL);
 	}
 	return probe_ns > 0 ? fmin(fmax(run_ns / probe_ns, LEAST_RUN_FRAC), MOST_RUN_FRAC) : 1;
+}
+
+static void compare_with_probe(struct lw_wire *wire, const struct lw_wire_source *source)
+{
+	for (enum lw_wire_load load = 0; load < LW_WIRE_N_LOADS; load++) {
+		struct lw_wire_costs *of = &wire->of[load];
+		bool is_both = of->run.form != LW_COST_NONE && of->probe.form != LW_COST_NONE;
+
+		of->run_frac[0] = is_both ? run_frac(wire, source, load, of->run.min_bytes) : 1;
+		of->run_frac[1] = is_both ? run_frac(wire, source, load, of->run.max_bytes) : 1;
+	}
 }
 
 void lw_wire_done(struct lw_wire *wire)
 {
 	lw_cost_done(&wire->all);
 	lw_cost_done(&wire->probe);
+	for (enum lw_wire_load load = 0; load < LW_WIRE_N_LOADS; load++) {
+		lw_cost_done(&wire->of[load].run);
+		lw_cost_done(&wire->of[load].probe);
+	}
 	free(wire->scatter.frac);
 	free(wire->scatter.from);
 	for (int k = 0; k < LW_WIRE_REPLICATES; k++) {
@@ -239,14 +380,16 @@ int lw_wire_init(struct lw_wire *wire, const struct lw_wire_source *source)
 			n_steps = samples[i].step + 1;
 	status = fit_recovery(wire, samples, source->n);
 	if (status == LW_OK)
-		status = fit_all(wire, samples, source->n, false, &wire->all, wire->replicate);
+		status = fit_all(
+			wire, samples, source->n, LW_COST_NONE, &wire->all, wire->replicate);
 	if (status == LW_OK && source->n_probes > 0)
-		status = fit_all(wire, source->probes, source->n_probes, true, &wire->probe,
-			wire->probe_replicate);
+		status = fit_all(wire, source->probes, source->n_probes, LW_COST_TABLE,
+			&wire->probe, wire->probe_replicate);
+	if (status == LW_OK)
+		status = fit_loads(wire, source);
 	if (status < 0)
 		return status;
-	wire->run_frac[0] = run_frac(wire, samples, source->n, wire->all.min_bytes);
-	wire->run_frac[1] = run_frac(wire, samples, source->n, wire->all.max_bytes);
+	compare_with_probe(wire, source);
 	wire->latency_ns = fmin(
 		source->latency_ns, lw_cost_ns(&wire->all, fmax(wire->all.min_bytes, 1), NULL));
 	if (wire->probe.form != LW_COST_NONE)

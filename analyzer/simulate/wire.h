@@ -8,9 +8,12 @@
  * A cost is that of operations back to back, less what the pause before one saves (fit/recovery.h). No
  * operation costs less than a coordination round, the smallest collective there is.
  *
- * Sizes that the run holds cost what they cost there. Others cost what the probe measured, times what
- * the run took over what the probe took at the nearest sizes that both know; without a probe the fit of
- * the run is continued.
+ * Two loads: while training threads compute, and while they wait. Horovod's wait yields in a loop, and
+ * where cores are few that slows every message down (4 ranks on 2 cores: 2 KB in 4.6 ms, then in 7.4 ms).
+ * Sizes that the run holds under a load cost what they cost there. Others cost what the probe measured,
+ * times what the run took over what the probe took at the nearest sizes that both know; without a probe
+ * what they cost under the other load, plus what the loads differ by where both are known; else the fit
+ * of the run is continued.
  *
  * The n-th operation of a simulated step costs as much more or less than the mean as that of the
  * recorded step did: where sending takes about as long as computing, it is the scatter that makes
@@ -31,10 +34,13 @@
 
 struct lw_wire_sample {
 	uint64_t bytes;
-	double service_ns; /* from the last rank's start to the last rank's end */
-	int64_t idle_ns;   /* the wire had been idle this long before */
-	uint32_t step;     /* of the simulator's input; what the bootstrap draws */
+	double service_ns;   /* from the last rank's start to the last rank's end */
+	int64_t idle_ns;     /* the wire had been idle this long before */
+	uint32_t step;       /* of the simulator's input; what the bootstrap draws */
+	double waiting_frac; /* of service_ns, mean over ranks: training threads were waiting */
 };
+
+enum lw_wire_load { LW_WIRE_COMPUTING, LW_WIRE_WAITING, LW_WIRE_N_LOADS };
 
 enum { LW_WIRE_REPLICATES = 12 }; /* fits of resampled steps: how sure the costs are */
 
@@ -62,10 +68,14 @@ enum lw_wire_guess {    /* for sizes that the run does not hold */
  * round of the idle loop. Taken as the bound of what small operations may cost under load. */
 enum { LW_WIRE_LOADED = 32 };
 
-struct lw_wire {
-	struct lw_cost all;   /* of the run, as if back to back */
-	struct lw_cost probe; /* of the probe, likewise; LW_COST_NONE = no probe */
+struct lw_wire_costs { /* back to back, under one load; LW_COST_NONE = never seen */
+	struct lw_cost run, probe;
 	double run_frac[2]; /* run over probe at the smallest and at the largest sizes of the run */
+};
+
+struct lw_wire {
+	struct lw_wire_costs of[LW_WIRE_N_LOADS];
+	struct lw_cost all, probe; /* the same under both loads together */
 	struct lw_recovery recovery;
 	double latency_ns; /* what a coordination round costs: no operation less */
 	struct lw_cost replicate[LW_WIRE_REPLICATES];       /* of all */
@@ -83,13 +93,13 @@ struct lw_wire {
 int lw_wire_init(struct lw_wire *wire, const struct lw_wire_source *source);
 void lw_wire_done(struct lw_wire *wire);
 
-/** lw_wire_mean_ns() - mean cost of one collective, as scaled and guessed. */
+/** lw_wire_mean_ns() - mean cost of one collective, as scaled and guessed; training threads compute. */
 double lw_wire_mean_ns(const struct lw_wire *wire, uint64_t bytes, int64_t idle_ns);
 
 /** lw_wire_ns() - the same with the scatter of the run, as lw_hvd_cost.wire_ns; @wire: struct lw_wire. */
 double lw_wire_ns(const void *wire, const struct lw_hvd_op *op);
 
-/** lw_wire_knows() - whether operations of about @bytes were seen, in the run or by its probe. */
+/** lw_wire_knows() - operations of about @bytes were seen under every load there is, in run or probe. */
 bool lw_wire_knows(const struct lw_wire *wire, double bytes);
 
 #endif /* LAPWING_ANALYZER_SIMULATE_WIRE_H */
