@@ -184,7 +184,7 @@ static void begin(struct context *c, struct wire *wire, int64_t at_ns)
 		wire->n > 0               ? 0
 		: at_ns > c->wire_free_ns ? at_ns - c->wire_free_ns
 					  : 0,
-		c->step, place};
+		INT64_MAX, c->step, place};
 	double alone_ns = c->cost->wire_ns(c->cost->context, &op);
 
 	wire->at[wire->n++] = (struct running){place, alone_ns};

@@ -98,7 +98,7 @@ static uint32_t *map_steps(const struct lw_run *run)
 	return input_step;
 }
 
-/* Of [@start_ns, @end_ns), mean over ranks: training threads were waiting. Spans are asked for in order of
+/* Of [@start_ns, @end_ns), mean over ranks: training threads were waiting, in Horovod's way. Spans are asked for in order of
  * time; @next: by rank, the first wait that may not have ended. */
 static double waiting_frac(const struct lw_run *run, size_t *next, int64_t start_ns, int64_t end_ns)
 {
@@ -168,7 +168,9 @@ static int take_wire(struct lw_run *run, struct lw_replay *replay)
 			continue;
 		samples[n++] = (struct lw_wire_sample){group->bytes, took_ns, idle_ns,
 			input_step[batch_on(run, group, 0)->step],
-			waiting_frac(run, next, group->last_start_ns, group->last_end_ns)};
+			replay->is_ddp ? 0
+				       : waiting_frac(run, next, group->last_start_ns,
+						 group->last_end_ns)};
 		if (group->bytes < replay->min_batch_bytes)
 			replay->min_batch_bytes = group->bytes;
 		if (group->bytes > replay->max_batch_bytes)
