@@ -17,9 +17,9 @@ const struct lw_probe_size lw_probe_sizes[LW_PROBE_N_SIZES] = {
 	{32 << 20, 3},
 };
 
-/* Of the budget, what one size may take: its first operation, and all. Else the largest that fits would
- * leave no time for the repeats of the others. */
-enum { FIRST_DIVISOR = 4, ALL_DIVISOR = 6 };
+/* One size may take this part of the budget. Else the largest that fits would leave no time for the
+ * repeats of the small ones, which scatter most, and which a job does not send by itself. */
+enum { SHARE_DIVISOR = 8 };
 /* From here on the first burst is one operation: whether a second fits is not known before its end. */
 enum { LARGE_BYTES = 2 << 20 };
 
@@ -59,12 +59,10 @@ uint64_t lw_probe_vote(const struct lw_probe_schedule *schedule, int64_t elapsed
 
 	for (uint32_t size = 0; size < LW_PROBE_N_SIZES; size++) {
 		bool is_now = size == schedule->size;
-		bool is_first = !schedule->n_done[size] && !is_now;
 		double all_ns = (double)schedule->spent_ns[size] + (is_now ? now_ns : 0);
 		double next_ns = expected_ns(schedule, size);
 
-		if (next_ns <= left_ns &&
-			all_ns + next_ns <= budget_ns / (is_first ? FIRST_DIVISOR : ALL_DIVISOR))
+		if (next_ns <= left_ns && all_ns + next_ns <= budget_ns / SHARE_DIVISOR)
 			votes |= wanted_bit(size);
 	}
 	return votes;

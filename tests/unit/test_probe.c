@@ -88,9 +88,12 @@ static struct outcome run_ranks(struct network *network, int64_t budget_ns)
 		now_ns += ranks[0].position ? 0 : (double)pause_ns;
 		for (int r = 0; r < network->n_ranks; r++)
 			agreed &= lw_probe_vote(&ranks[r], (int64_t)now_ns);
-		took_ns =
-			(network->latency_ns + network->ns_per_byte * lw_probe_sizes[size].bytes) *
-			(1 + network->noise_frac * (2 * lw_random_unit(&network->random) - 1));
+		/* as measured: small operations scatter widely, large ones by few per cent */
+		took_ns = network->latency_ns *
+				  (1 + network->noise_frac *
+						  (2 * lw_random_unit(&network->random) - 1)) +
+			  network->ns_per_byte * lw_probe_sizes[size].bytes *
+				  (0.97 + 0.06 * lw_random_unit(&network->random));
 		now_ns += took_ns;
 		for (int r = 0; r < network->n_ranks; r++) {
 			/* each waited for the last one: none measured the same */
@@ -111,20 +114,20 @@ static struct outcome run_ranks(struct network *network, int64_t budget_ns)
 }
 
 /* 4 ranks over 100 Mbit/s: small operations are repeated, and large ones leave time for it. */
-static void a_slow_network_gets_five_bursts_of_every_small_size(void **state)
+static void a_slow_network_repeats_small_sizes_most(void **state)
 {
-	struct network network = {4000000, 120, 0.5, {1}, 4};
+	struct network network = {4000000, 120, 0.9, {1}, 4};
 	struct outcome outcome = run_ranks(&network, INT64_C(5000000000));
 
 	(void)state;
 	for (uint32_t size = 0; size < 7; size++) {
 		print_message("%u bytes: %u operations in %u bursts\n", lw_probe_sizes[size].bytes,
 			outcome.n_of_size[size], outcome.n_bursts[size]);
-		assert_true(outcome.n_bursts[size] >= 5);
+		assert_true(outcome.n_bursts[size] >= (size < 6 ? 8 : 4));
 	}
-	assert_true(outcome.n_bursts[8] >= 1);     /* 2 MiB: 0.25 s each */
-	assert_true(outcome.n_bursts[9] >= 1);     /* 8 MiB: 1 s */
-	assert_int_equal(outcome.n_bursts[10], 0); /* 32 MiB: 4 s, which do not fit */
+	assert_true(outcome.n_bursts[7] >= 2);
+	assert_true(outcome.n_bursts[8] >= 1);    /* 2 MiB: 0.25 s each */
+	assert_int_equal(outcome.n_bursts[9], 0); /* 8 MiB: 1 s, more than its share */
 	assert_true(outcome.elapsed_ns <= INT64_C(5000000000));
 }
 
@@ -320,7 +323,7 @@ static void what_hinders_a_probe_is_said(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_slow_network_gets_five_bursts_of_every_small_size),
+		cmocka_unit_test(a_slow_network_repeats_small_sizes_most),
 		cmocka_unit_test(a_fast_network_ends_early),
 		cmocka_unit_test(one_impatient_rank_ends_it_for_all),
 		cmocka_unit_test(any_network_ends_in_time_on_all_ranks_alike),
