@@ -5,14 +5,17 @@
  *	bench_whatif [REPEATS]
  *
  * A run as the tracer leaves it, of a job that the simulator made: the 161 tensors of ResNet-50,
- * 100 counted steps, 8 ranks; then the exact grouping of 2000 tensors. Times are CPU time of the one thread. Prints one JSON line.
+ * 100 counted steps, 8 ranks; then the exact grouping of 2000 tensors. Times are CPU time of the one
+ * thread, memory is the largest resident set after so many settings. Prints one JSON line.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
+#include "analyzer/advise/advise.h"
 #include "analyzer/fit/cost.h"
 #include "analyzer/model/grouping.h"
 #include "analyzer/simulate/replay.h"
@@ -20,7 +23,14 @@
 #include "base/units.h"
 #include "tests/unit/sim_run.h"
 
-enum { N_TENSORS = 161, N_STEPS = 100, N_RANKS = 8, N_SETTINGS = 400, MAX_REPEATS = 1000 };
+enum {
+	N_TENSORS = 161,
+	N_STEPS = 100,
+	N_RANKS = 8,
+	N_SETTINGS = 400,
+	N_FEW = 10,
+	MAX_REPEATS = 1000
+};
 enum { N_GROUPED = 2000 };
 
 static uint64_t bytes[N_TENSORS]; /* in the order in which they become ready: last layer first */
@@ -93,6 +103,38 @@ static void predict(struct lw_replay *replay, const struct lw_whatif *whatif, do
 
 	if (lw_replay_predict(replay, whatif, &prediction, step_ns) < 0)
 		die();
+}
+
+/* The simulation alone: a prediction also repeats it with resampled costs, for its interval. */
+static void simulate(struct lw_replay *replay)
+{
+	struct lw_hvd_cost cost = replay->cost;
+
+	cost.wire_ns = lw_wire_ns;
+	cost.context = &replay->wire;
+	if (lw_hvd_sim_run(replay->sim, &replay->input, &replay->setting, &cost, replay->step_ns,
+		    NULL, NULL) < 0)
+		die();
+}
+
+static long peak_kib(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_maxrss;
+}
+
+/* Every adviser, as `lapwing advise` asks them; the replay is made anew. */
+static void advise(struct lw_run *run)
+{
+	struct lw_advice_list list = {0};
+	double start_ns = cpu_ns();
+
+	if (lw_advise(run, &list) < 0)
+		die();
+	printf(",\"advise_ns\":%.0f,\"n_advise_trials\":%zu", cpu_ns() - start_ns, list.tried.n);
+	lw_advice_list_free(&list);
 }
 
 /* The exact grouping, at a fitted cost: a table, the slowest form. No cap, so no start is skipped. */
@@ -177,6 +219,12 @@ int main(int argc, char **argv)
 		}
 		print_figure(cases[c].name, took_ns, n_repeats);
 	}
+	for (size_t i = 0; i < n_repeats; i++) {
+		start_ns = cpu_ns();
+		simulate(replay);
+		took_ns[i] = cpu_ns() - start_ns;
+	}
+	print_figure("simulation_ns", took_ns, n_repeats);
 	start_ns = cpu_ns();
 	for (int i = 0; i < N_SETTINGS; i++) { /* 20 thresholds, 20 cycle times */
 		struct lw_whatif whatif = LW_WHATIF_RECORDED;
@@ -184,10 +232,14 @@ int main(int argc, char **argv)
 		whatif.fusion_bytes = i / 20 ? 65536 * pow(1.5, i / 20) : 0;
 		whatif.cycle_ns = 5e5 * pow(1.25, i % 20);
 		predict(replay, &whatif, step_ns);
+		if (i + 1 == N_FEW)
+			printf(",\"peak_10_kib\":%ld", peak_kib());
 	}
+	printf(",\"peak_400_kib\":%ld", peak_kib());
 	printf(",\"settings_400_ns\":%.0f", cpu_ns() - start_ns);
 	group(took_ns, n_repeats);
 	print_figure("group_2000_ns", took_ns, n_repeats);
+	advise(run);
 	printf("}\n");
 	lw_replay_free(replay);
 	sim_run_free(run);

@@ -138,6 +138,36 @@ The alternative, in the same run: one prepared INSERT a record, columns bound on
 """)
 
 
+def write_whatif(out, command, result):
+    rows = [("one simulation of all steps, as recorded", "simulation_ns", 1),
+            ("a prediction with its interval: another threshold", "threshold_ns", 1),
+            ("a prediction with its interval: no fusion", "threshold_0_ns", 1),
+            ("a prediction with its interval: cycle 1 ms", "cycle_1ms_ns", 1),
+            ("a prediction with its interval: 16 ranks", "ranks_16_ns", 1),
+            ("the exact grouping of 2000 tensors", "group_2000_ns", 100)]
+    out.append(f"""## Predictions
+
+`{command}`
+
+A run of {result['n_tensors']} tensors (those of ResNet-50), {result['n_steps']} steps, {result['n_ranks']} ranks. CPU time of the one thread; median [lowest, highest] of {result['n_repeats']}.
+
+| | ms | target, ms | |
+|---|---|---|---|""")
+    for title, name, target_ms in rows:
+        figure = result[name]
+        over_ms = figure["median"] / 1e6 - target_ms
+        out.append(f"| {title} | {cell(figure, 2, 1e6)} | <= {target_ms} | {verdict(over_ms <= 0, f'{over_ms:.2f} ms')} |")
+    for title, name in (("predictions of 400 settings, each with its interval", "settings_400_ns"),
+                        (f"all advice: {result['n_advise_trials']} settings tried, the replay made anew", "advise_ns")):
+        over_ms = result[name] / 1e6 - 1000
+        out.append(f"| {title} | {result[name] / 1e6:,.0f} | <= 1000 | {verdict(over_ms <= 0, f'{over_ms:,.0f} ms')} |")
+    grown = result["peak_400_kib"] - result["peak_10_kib"]
+    out.append(f"""
+Largest resident set after 10 settings: {result['peak_10_kib']:,} KiB; after 400: {result['peak_400_kib']:,} KiB. Target: the same ({verdict(grown <= 64, f'{grown:,} KiB')}; 64 KiB, what
+the allocator may keep, are let pass).
+""")
+
+
 def write_overhead(out, command, result):
     low, middle, high = result["low_frac"], result["slowdown_frac"], result["high_frac"]
     if high <= 0.005:
@@ -166,6 +196,7 @@ def main():
     args = parser.parse_args()
     benchmarks = [(f"{HERE}/hook.py", ["--repeats", "1", "--rounds", "5", "--calls", "100"] if args.quick else [], write_hook),
                   (f"{BUILD}/tests/bench_store", ["1", "100000"] if args.quick else ["5", "2000000"], write_store),
+                  (f"{BUILD}/tests/bench_whatif", ["3"] if args.quick else ["21"], write_whatif),
                   (f"{HERE}/overhead.py", ["--pairs", "1", "--steps", "6"] if args.quick else ["--pairs", "10"], write_overhead)]
     start_s, load = time.monotonic(), os.getloadavg()[0]
     if load > QUIET_LOAD and not args.quick:
