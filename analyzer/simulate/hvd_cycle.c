@@ -267,6 +267,16 @@ static uint32_t take_batch(
 	return i - n_skipped;
 }
 
+void lw_hvd_count_size(struct lw_hvd_totals *totals, uint64_t bytes)
+{
+	int class = bytes ? 63 - __builtin_clzll(bytes) : 0;
+
+	if (class >= LW_HVD_SIZE_CLASSES)
+		class = LW_HVD_SIZE_CLASSES - 1;
+	totals->of_size[class].n_batches++;
+	totals->of_size[class].bytes += bytes;
+}
+
 static void count_batch(
 	struct context *c, uint32_t n, uint64_t bytes, int64_t agreed_ns, const struct done *done)
 {
@@ -278,6 +288,7 @@ static void count_batch(
 		totals->max_batch_bytes = bytes;
 	totals->n_batches++;
 	totals->bytes += bytes;
+	lw_hvd_count_size(totals, bytes);
 	for (uint32_t i = 0; i < n; i++)
 		totals->agree_ns += (double)(agreed_ns - c->sim->last_ready_ns[c->sim->members[i]]);
 	totals->behind_ns += (double)n * (double)(done->start_ns - agreed_ns);

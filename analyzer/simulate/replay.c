@@ -11,6 +11,9 @@
 #include "base/err.h"
 
 /* Sizes that the run does not hold matter when they move the step by more than this. */
+/* costs are moved by this much to see what a step does */
+static const double LEAST_OFF_FRAC = 0.002;
+static const double MOST_OFF_FRAC = 0.5;
 static const double EXTRAPOLATED_FRAC = 0.02;
 
 void lw_replay_free(struct lw_replay *replay)
@@ -144,7 +147,9 @@ static double guessed(struct lw_whatif_job *job, enum lw_wire_guess guess, doubl
 static void extrapolate(
 	struct lw_whatif_job *job, struct lw_prediction *prediction, double *sorted, double raw_ns)
 {
-	double low_ns = guessed(job, LW_WIRE_OPTIMISTIC, sorted) - raw_ns;
+	bool is_larger = (double)prediction->totals.max_batch_bytes > job->wire.all.max_bytes;
+	/* small operations are taken to cost the least they can */
+	double low_ns = is_larger ? guessed(job, LW_WIRE_OPTIMISTIC, sorted) - raw_ns : 0;
 	double high_ns = guessed(job, LW_WIRE_PESSIMISTIC, sorted) - raw_ns;
 
 	prediction->step_ns.low += fmin(low_ns, 0);
@@ -155,7 +160,7 @@ static void extrapolate(
 	prediction->is_extrapolated = true;
 	prediction->step_ns.how = LW_ASSUMED;
 	prediction->step_ns.why =
-		(double)prediction->totals.max_batch_bytes > job->wire.all.max_bytes
+		is_larger
 			? "it sends larger operations than any in this run: their cost is extrapolated"
 			: "it sends smaller operations than any in this run: their cost under load is not known";
 }
@@ -168,6 +173,44 @@ static double half_width(const double *off_ns)
 	for (int k = 0; k < LW_WIRE_REPLICATES; k++)
 		sum_of_squares += off_ns[k] * off_ns[k];
 	return 1.96 * sqrt(sum_of_squares / LW_WIRE_REPLICATES);
+}
+
+/* All costs of this setting's operations in replicate @k, over those of the fit. */
+static double replicate_frac(const struct lw_wire *wire, const struct lw_hvd_totals *totals, int k)
+{
+	double fitted_ns = 0, replicate_ns = 0;
+
+	for (int i = 0; i < LW_HVD_SIZE_CLASSES; i++) {
+		double n = (double)totals->of_size[i].n_batches, bytes, ns;
+
+		if (n == 0)
+			continue;
+		bytes = (double)totals->of_size[i].bytes / n;
+		ns = n * lw_wire_mean_ns(wire, (uint64_t)bytes, 0);
+		fitted_ns += ns;
+		replicate_ns += ns * lw_wire_replicate_frac(wire, bytes, k);
+	}
+	return fitted_ns > 0 ? replicate_ns / fitted_ns : 1;
+}
+
+/* The median step with the costs of each replicate, less @median_ns. It is simulated once, with all costs
+ * a little higher, and replicates lie in proportion: they differ by little. Lower ones are taken to gain
+ * as much as higher ones lose, which is too much where communication is hidden: a safe side. */
+static void replicate(struct lw_whatif_job *job, const struct lw_hvd_totals *totals,
+	double median_ns, double *sorted, double ret_off_ns[LW_WIRE_REPLICATES])
+{
+	double off_frac[LW_WIRE_REPLICATES], sum = 0, by_frac, more_ns;
+
+	for (int k = 0; k < LW_WIRE_REPLICATES; k++) {
+		off_frac[k] = replicate_frac(&job->wire, totals, k) - 1;
+		sum += off_frac[k] * off_frac[k];
+	}
+	by_frac = fmin(fmax(sqrt(sum / LW_WIRE_REPLICATES), LEAST_OFF_FRAC), MOST_OFF_FRAC);
+	job->wire.cost_frac = 1 + by_frac;
+	more_ns = simulate(job, NULL, sorted, NULL) - median_ns;
+	job->wire.cost_frac = 1;
+	for (int k = 0; k < LW_WIRE_REPLICATES; k++)
+		ret_off_ns[k] = more_ns * off_frac[k] / by_frac;
 }
 
 int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
@@ -192,11 +235,7 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 	simulate(&job, raw_ns, sorted, &prediction.totals);
 	lw_stats_interval(raw_ns, n, &median_ns, &low_ns, &high_ns);
 
-	for (int k = 0; k < LW_WIRE_REPLICATES; k++) {
-		job.wire.use_replicate = k;
-		prediction.replicate_ns[k] = simulate(&job, NULL, sorted, NULL) - median_ns;
-	}
-	job.wire.use_replicate = -1;
+	replicate(&job, &prediction.totals, median_ns, sorted, prediction.replicate_ns);
 	prediction.error = (struct lw_prediction_error){.steps_ns = (high_ns - low_ns) / 2,
 		.replay_ns = prediction.is_recorded ? replay->residual_ns
 						    : hypot(replay->residual_ns, replay->bias_ns),

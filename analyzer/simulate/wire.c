@@ -233,8 +233,7 @@ static double loaded_ns(const struct lw_wire *wire, enum lw_wire_load load, doub
 		fmax(other_ns + edge_ns, LEAST_LOAD_FRAC * other_ns), MOST_LOAD_FRAC * other_ns);
 }
 
-/* How replicate @k differs from the fit. */
-static double replicate_frac(const struct lw_wire *wire, double bytes, int k)
+double lw_wire_replicate_frac(const struct lw_wire *wire, double bytes, int k)
 {
 	bool is_run = reaches(&wire->all, bytes) || wire->probe.form == LW_COST_NONE;
 	const struct lw_cost *fitted = is_run ? &wire->all : &wire->probe;
@@ -267,9 +266,8 @@ static double recorded_ns(
 		ns *= wire->guess == LW_WIRE_OPTIMISTIC ? OPTIMISTIC_FRAC : PESSIMISTIC_FRAC;
 	else if (!is_known && bytes < wire->all.min_bytes && wire->guess == LW_WIRE_PESSIMISTIC)
 		ns = fmax(ns, LW_WIRE_LOADED * wire->latency_ns);
-	if (wire->use_replicate >= 0)
-		ns *= replicate_frac(wire, bytes, wire->use_replicate);
-	return fmax(ns - lw_recovery_ns(&wire->recovery, (double)idle_ns), wire->latency_ns);
+	return fmax(wire->cost_frac * ns - lw_recovery_ns(&wire->recovery, (double)idle_ns),
+		wire->latency_ns);
 }
 
 static double scaled_ns(const struct lw_wire *wire, double ns)
@@ -371,7 +369,7 @@ int lw_wire_init(struct lw_wire *wire, const struct lw_wire_source *source)
 	int status;
 
 	memset(wire, 0, sizeof(*wire));
-	wire->use_replicate = -1;
+	wire->cost_frac = 1;
 	wire->scale = (struct lw_wire_scale){1, 1};
 	if (source->n == 0)
 		return lw_fail(LW_ERR_LIMIT, "no collective was timed on all ranks");

@@ -83,7 +83,7 @@ struct lw_wire {
 	struct lw_hvd_scatter scatter;                      /* observed over fitted; owned */
 	struct lw_wire_scale scale;
 	enum lw_wire_guess guess;
-	int use_replicate; /* -1 = none: the fit itself */
+	double cost_frac; /* all costs are multiplied by it; 1 */
 };
 
 /**
@@ -95,6 +95,9 @@ void lw_wire_done(struct lw_wire *wire);
 
 /** lw_wire_mean_ns() - mean cost of one collective, as scaled and guessed; training threads compute. */
 double lw_wire_mean_ns(const struct lw_wire *wire, uint64_t bytes, int64_t idle_ns);
+
+/** lw_wire_replicate_frac() - cost of @bytes in replicate @k over that of the fit. */
+double lw_wire_replicate_frac(const struct lw_wire *wire, double bytes, int k);
 
 /** lw_wire_ns() - the same with the scatter of the run, as lw_hvd_cost.wire_ns; @wire: struct lw_wire. */
 double lw_wire_ns(const void *wire, const struct lw_hvd_op *op);
