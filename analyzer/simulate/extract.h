@@ -24,6 +24,15 @@ static inline int32_t lw_fuse_class_with_dtype(int32_t fuse_class, int dtype)
 /** lw_extract_job() - tensors, ready times, settings, recorded steps. See lw_replay_new(). */
 int lw_extract_job(struct lw_run *run, struct lw_replay *replay);
 
+/**
+ * lw_extract_check() - whether the replay knows what this run does: process sets, ranks that came and
+ * went, NCCL. Return: LW_OK, with diags, or LW_ERR_LIMIT with the reason.
+ */
+int lw_extract_check(struct lw_run *run, const struct lw_replay *replay);
+
+/** lw_extract_groups() - which tensors were sent in explicit groups, by their names. */
+void lw_extract_groups(const struct lw_run *run, struct lw_replay *replay);
+
 /** lw_extract_cost() - what rounds, copies, polls and the wire cost; after lw_extract_job(). */
 int lw_extract_cost(struct lw_run *run, struct lw_replay *replay);
 

@@ -10,6 +10,8 @@
 enum {
 	MIN_STEPS = 3,
 	DEFAULT_FUSION_BYTES = 128 << 20, /* Horovod 0.21 and later */
+	DEFAULT_CACHE_CAPACITY = 1024,    /* responses */
+	D2D_PADDING = 16, /* bytes to which a GPU build rounds what it copies in one kernel */
 	NOT_SEEN = UINT32_MAX,
 };
 
@@ -36,6 +38,17 @@ static int32_t fuse_class(const struct lw_batch *batch)
 	return lw_fuse_class(batch->op, batch->process_set, batch->dtype);
 }
 
+/* What a tensor takes of the fusion buffer. */
+static uint64_t padded(const struct lw_run *run, const struct lw_replay *replay, uint64_t bytes)
+{
+	const struct lw_rank *rank = &run->ranks.at[0];
+
+	if (replay->is_ddp || rank->transport != LW_TRANSPORT_NCCL ||
+		rank->setting[LW_SETTING_BATCH_D2D_MEMCOPIES] == 0)
+		return bytes;
+	return (bytes + D2D_PADDING - 1) / D2D_PADDING * D2D_PADDING;
+}
+
 /* Cache bits are given out in the order of first execution, which is the same on all ranks.
  * Fills tensors and tensor_of; @input_of maps run tensors to them. */
 static int find_tensors(const struct lw_run *run, struct lw_replay *replay, uint32_t *input_of)
@@ -55,8 +68,9 @@ static int find_tensors(const struct lw_run *run, struct lw_replay *replay, uint
 				replay->tensor_of[n] = member->tensor;
 				input_of[member->tensor] = n++;
 			}
-			replay->tensors[input_of[member->tensor]] = (struct lw_hvd_tensor){
-				bytes, replay->is_ddp ? -1 : fuse_class(batch)};
+			replay->tensors[input_of[member->tensor]] =
+				(struct lw_hvd_tensor){padded(run, replay, bytes),
+					replay->is_ddp ? -1 : fuse_class(batch)};
 			replay->dtypes[input_of[member->tensor]] = (uint8_t)batch->dtype;
 		}
 	}
@@ -67,13 +81,35 @@ static int find_tensors(const struct lw_run *run, struct lw_replay *replay, uint
 	return LW_OK;
 }
 
-/* One step of one rank. Return: members without a ready time. */
-static uint32_t take_step(const struct lw_rank *rank, const struct lw_step *step,
-	const uint32_t *input_of, struct lw_replay *replay, size_t row)
+struct taken {                                    /* out of all counted steps */
+	uint64_t n_unknown, n_dropped, n_resized; /* members */
+	double bytes, dropped_bytes, resized_bytes;
+	int64_t *group_ready_ns; /* scratch, by explicit group */
+};
+
+/* A group is queued as one, though the times of its tensors were taken one after the other. */
+static void queue_groups(const struct lw_replay *replay, int64_t *ready_ns, int64_t *group_ready_ns)
+{
+	for (uint32_t g = 0; g < replay->n_groups; g++)
+		group_ready_ns[g] = 0;
+	for (uint32_t t = 0; t < replay->input.n_tensors; t++) {
+		int32_t group = replay->group_of[t];
+
+		if (group >= 0 && ready_ns[t] > group_ready_ns[group])
+			group_ready_ns[group] = ready_ns[t];
+	}
+	for (uint32_t t = 0; t < replay->input.n_tensors; t++)
+		if (replay->group_of[t] >= 0 && ready_ns[t] >= 0)
+			ready_ns[t] = group_ready_ns[replay->group_of[t]];
+}
+
+/* One step of one rank. */
+static void take_step(const struct lw_run *run, const struct lw_rank *rank,
+	const struct lw_step *step, const uint32_t *input_of, struct lw_replay *replay, size_t row,
+	struct taken *taken)
 {
 	int64_t *ready_ns = replay->ready_ns + row * replay->input.n_tensors;
 	int64_t last_ns = 0;
-	uint32_t n_unknown = 0;
 
 	for (uint32_t t = 0; t < replay->input.n_tensors; t++)
 		ready_ns[t] = LW_HVD_NOT_IN_STEP;
@@ -86,8 +122,15 @@ static uint32_t take_step(const struct lw_rank *rank, const struct lw_step *step
 
 			if (member->ready_ns == LW_NS_UNKNOWN ||
 				input_of[member->tensor] == NOT_SEEN) {
-				n_unknown++;
+				taken->n_unknown++;
 				continue;
+			}
+			taken->bytes += (double)member->bytes;
+			if (member->bytes &&
+				padded(run, replay, member->bytes) !=
+					replay->tensors[input_of[member->tensor]].bytes) {
+				taken->n_resized++;
+				taken->resized_bytes += (double)member->bytes;
 			}
 			at_ns = member->ready_ns - step->start_ns;
 			if (at_ns < 0) {
@@ -110,14 +153,13 @@ static uint32_t take_step(const struct lw_rank *rank, const struct lw_step *step
 			rank->batches.at[step->first_batch + step->n_batches - 1].end_ns;
 	if (replay->tail_ns[row] < 0)
 		replay->tail_ns[row] = 0;
-	return n_unknown;
+	queue_groups(replay, ready_ns, taken->group_ready_ns);
 }
 
 /* A tensor that some ranks sent in this step and others did not cannot be replayed. */
-static uint32_t drop_partial(struct lw_replay *replay, uint32_t step)
+static void drop_partial(struct lw_replay *replay, uint32_t step, struct taken *taken)
 {
-	uint32_t n_ranks = replay->input.n_ranks, n_tensors = replay->input.n_tensors,
-		 n_dropped = 0;
+	uint32_t n_ranks = replay->input.n_ranks, n_tensors = replay->input.n_tensors;
 
 	for (uint32_t t = 0; t < n_tensors; t++) {
 		int64_t *first = replay->ready_ns + (size_t)step * n_ranks * n_tensors + t;
@@ -129,16 +171,82 @@ static uint32_t drop_partial(struct lw_replay *replay, uint32_t step)
 			continue;
 		for (uint32_t r = 0; r < n_ranks; r++)
 			first[(size_t)r * n_tensors] = LW_HVD_NOT_IN_STEP;
-		n_dropped++;
+		taken->n_dropped++;
+		taken->dropped_bytes += (double)n_has * (double)replay->tensors[t].bytes;
 	}
-	return n_dropped;
+}
+
+/* What a replay without, or with another size of, would not be the job any more. */
+static const double too_much_frac = 0.01;
+
+static int check_taken(struct lw_run *run, const struct taken *taken)
+{
+	if (taken->dropped_bytes > too_much_frac * taken->bytes)
+		return lw_fail(LW_ERR_LIMIT,
+			"%.3g %% of the gradients' bytes were sent by some ranks and not by others (uneven data, hvd.join), or have no ready time there: such steps cannot be replayed",
+			100 * taken->dropped_bytes / taken->bytes);
+	if (taken->resized_bytes > too_much_frac * taken->bytes)
+		return lw_fail(LW_ERR_LIMIT,
+			"%.3g %% of the gradients' bytes are of tensors that change their size from step to step: such steps cannot be replayed",
+			100 * taken->resized_bytes / taken->bytes);
+	if (taken->n_unknown)
+		lw_run_diag(run, "simulate", "unknown_ready", taken->n_unknown,
+			"tensors without a ready time are left out of the replay");
+	if (taken->n_dropped)
+		lw_run_diag(run, "simulate", "partial_tensor", taken->n_dropped,
+			"tensors that not all ranks sent in a step are left out of the replay");
+	if (taken->n_resized)
+		lw_run_diag(run, "simulate", "resized_tensor", taken->n_resized,
+			"tensors had another size in some steps; the replay gives them their last one");
+	return LW_OK;
+}
+
+/* Steps of a changing model are replayed as they were: what is predicted is of their mix. */
+static void find_changing(struct lw_run *run, const struct lw_replay *replay)
+{
+	const struct lw_hvd_input *input = &replay->input;
+	uint32_t n_changing = 0;
+
+	for (uint32_t t = 0; t < input->n_tensors; t++) {
+		uint32_t n_in = 0;
+
+		for (uint32_t s = 1; s < input->n_steps; s++)
+			n_in += input->ready_ns[(size_t)s * input->n_ranks * input->n_tensors +
+						t] >= 0;
+		n_changing += n_in > 0 && n_in < replay->n_steps;
+	}
+	if (n_changing)
+		lw_run_diag(run, "simulate", "changing_steps", n_changing,
+			"tensors are sent in some counted steps and not in others: a predicted step is the median of such different ones");
+}
+
+/* Without room for all, the least recently used response makes place for each new one: then a step's
+ * tensors, which come in about the same order every time, all miss. */
+static void find_cache(struct lw_run *run, struct lw_replay *replay)
+{
+	double capacity = run->ranks.at[0].setting[LW_SETTING_CACHE_CAPACITY];
+	uint32_t n_cached = 0;
+
+	for (uint32_t t = 0; t < replay->input.n_tensors; t++)
+		n_cached += lw_fuse_class_op(replay->tensors[t].fuse_class) != 0;
+	capacity = isfinite(capacity) ? capacity : DEFAULT_CACHE_CAPACITY;
+	replay->setting.is_uncached = !replay->is_ddp && n_cached > capacity;
+	if (replay->setting.is_uncached && capacity > 0)
+		lw_run_diag(run, "simulate", "cache_overflow", n_cached,
+			"tensors are more than the %g responses that Horovod's cache holds: every step negotiates all of them anew, and the replay's rounds cost what this run's did; set HOROVOD_CACHE_CAPACITY above their number",
+			capacity);
 }
 
 static int take_steps(struct lw_run *run, struct lw_replay *replay, const uint32_t *input_of)
 {
-	uint32_t n_ranks = replay->input.n_ranks, n_out = 0, n_dropped = 0;
-	uint64_t n_unknown = 0, n_batches = 0, n_members = 0;
+	uint32_t n_ranks = replay->input.n_ranks, n_out = 0;
+	uint64_t n_batches = 0, n_members = 0;
+	struct taken taken = {
+		.group_ready_ns = calloc(replay->n_groups + 1, sizeof(*taken.group_ready_ns))};
+	int status;
 
+	if (!taken.group_ready_ns)
+		return lw_fail(LW_ERR_NOMEM, "no memory for %u groups", replay->n_groups);
 	for (size_t s = 0; s < run->ranks.at[0].steps.n; s++) {
 		double sum_ns = 0;
 
@@ -148,29 +256,28 @@ static int take_steps(struct lw_run *run, struct lw_replay *replay, const uint32
 			const struct lw_rank *rank = &run->ranks.at[r];
 			const struct lw_step *step = &rank->steps.at[s];
 
-			n_unknown += take_step(
-				rank, step, input_of, replay, ((size_t)n_out + 1) * n_ranks + r);
+			take_step(run, rank, step, input_of, replay,
+				((size_t)n_out + 1) * n_ranks + r, &taken);
 			sum_ns += (double)(step->end_ns - step->start_ns);
 		}
-		n_dropped += drop_partial(replay, n_out + 1);
+		drop_partial(replay, n_out + 1, &taken);
 		replay->recorded_step_ns[n_out++] = sum_ns / n_ranks;
 		n_batches += run->ranks.at[0].steps.at[s].n_batches;
 	}
 	replay->n_steps = n_out;
 	replay->input.n_steps = n_out + 1;
+	replay->batches_per_step = (double)n_batches / n_out;
+	free(taken.group_ready_ns);
+	status = check_taken(run, &taken);
+	if (status < 0)
+		return status;
 	for (size_t i = (size_t)n_ranks * replay->input.n_tensors;
 		i < (size_t)(n_out + 1) * n_ranks * replay->input.n_tensors; i++)
 		n_members += replay->ready_ns[i] >= 0;
 	if (n_members == 0)
 		return lw_fail(LW_ERR_LIMIT,
 			"no tensor has a ready time, so steps cannot be replayed under other settings");
-	replay->batches_per_step = (double)n_batches / n_out;
-	if (n_unknown)
-		lw_run_diag(run, "simulate", "unknown_ready", n_unknown,
-			"tensors without a ready time are left out of the replay");
-	if (n_dropped)
-		lw_run_diag(run, "simulate", "partial_tensor", n_dropped,
-			"tensors that not all ranks sent in a step are left out of the replay");
+	find_changing(run, replay);
 	return LW_OK;
 }
 
@@ -223,6 +330,8 @@ static int take_setting(struct lw_run *run, struct lw_replay *replay)
 	replay->setting.cycle_ns =
 		isfinite(cycle_ns) && cycle_ns >= 0 ? (int64_t)llround(cycle_ns) : LW_NS_PER_MS;
 	replay->setting.local_size = find_local_size(run);
+	replay->setting.is_group_fusion_off = rank->setting[LW_SETTING_DISABLE_GROUP_FUSION] > 0;
+	find_cache(run, replay);
 	return LW_OK;
 }
 
@@ -270,7 +379,11 @@ int lw_extract_job(struct lw_run *run, struct lw_replay *replay)
 		return lw_fail(LW_ERR_LIMIT,
 			"%zu counted step%s on all ranks, at least %d are needed; record a longer run",
 			n_steps, n_steps == 1 ? "" : "s", MIN_STEPS);
+	status = lw_extract_check(run, replay);
+	if (status < 0)
+		return status;
 	replay->input.n_ranks = (uint32_t)run->ranks.n;
+	replay->n_missing_ranks = run->is_import ? 0 : run->n_missing_ranks;
 	input_of = malloc((run->tensors.n + 1) * sizeof(*input_of));
 	status = input_of ? allocate(run, replay, n_steps) : lw_fail(LW_ERR_NOMEM, "no memory");
 	if (status == LW_OK) {
@@ -280,6 +393,8 @@ int lw_extract_job(struct lw_run *run, struct lw_replay *replay)
 	}
 	if (status == LW_OK)
 		status = take_setting(run, replay);
+	if (status == LW_OK)
+		lw_extract_groups(run, replay);
 	if (status == LW_OK)
 		status = take_steps(run, replay, input_of);
 	if (status == LW_OK)

@@ -30,10 +30,11 @@ struct lw_replay {
 	/* the job: input.* point into what follows */
 	struct lw_hvd_input input; /* the first step stands twice: its first pass only warms up */
 	struct lw_hvd_tensor *tensors;
-	uint32_t *tensor_of; /* index into run->tensors, by input tensor */
-	uint8_t *dtypes;     /* enum lw_dtype, likewise */
-	int32_t *group_of;   /* explicit groups of the run, likewise; NULL = none */
-	uint32_t n_groups;   /* of them */
+	uint32_t *tensor_of;      /* index into run->tensors, by input tensor */
+	uint8_t *dtypes;          /* enum lw_dtype, likewise */
+	int32_t *group_of;        /* explicit groups of the run, likewise; NULL = none */
+	uint32_t n_groups;        /* of them */
+	uint32_t n_missing_ranks; /* of the job, not in the run */
 	int64_t *ready_ns, *blocked_ns, *tail_ns;
 	double *recorded_step_ns; /* [n_steps]: mean over ranks, without the doubled first */
 	uint32_t n_steps;

@@ -36,6 +36,10 @@ int lw_replay_scale(const struct lw_replay *replay, const struct lw_whatif *what
 	*ret_scale = (struct lw_wire_scale){whatif->latency_frac, 1 / whatif->bandwidth_frac};
 	if (n == known)
 		return LW_OK;
+	if (replay->n_missing_ranks > 0)
+		return lw_fail(LW_ERR_UNSUPPORTED,
+			"%u ranks of the job are not in this run: what others would add cannot be told from it",
+			replay->n_missing_ranks);
 	if (known < 2)
 		return lw_fail(LW_ERR_UNSUPPORTED,
 			"a run of one rank holds no network: %.0f ranks cannot be predicted from it",
