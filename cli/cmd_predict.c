@@ -248,7 +248,7 @@ int lw_cmd_predict(int argc, char **argv)
 			"what to predict with, listed below; all: every one, side by side", 0},
 		{"grid", KEY_GRID, NULL, 0, "a table over thresholds and cycle times", 0},
 		{"scaling", KEY_SCALING, NULL, 0,
-			"a table over 1, 2, 4, ... ranks, to 64 or to --ranks", 0},
+			"a table over 1, 2, 4, ... ranks, to 64 or --ranks", 0},
 		{"plot", KEY_PLOT, "FILE.svg", 0,
 			"draw the grid, the scaling curve or the models; - draws in the terminal",
 			0},

@@ -9,40 +9,56 @@
 
 enum { MAX_RANKS = 65536 };
 
-/* The settings of @ask: how many, and the @i-th as what-if and model. */
-static size_t n_settings(const struct lw_ask *ask, const struct lw_answer *answer)
+static void add_ranks(struct lw_answer *answer, uint32_t n_ranks)
 {
-	uint32_t recorded = answer->predictor->replay->input.n_ranks, last = ask->whatif.n_ranks;
-	size_t n = 0;
+	size_t i = answer->n_curve;
 
-	if (ask->question == LW_ASK_GRID)
-		return answer->grid.n_fusion * answer->grid.n_cycle;
-	if (ask->question == LW_ASK_MODELS) {
-		lw_models(&n);
-		return n;
-	}
-	if (ask->question == LW_ASK_ONE)
-		return 1;
-	if (last == 0)
-		last = recorded > 16 ? 4 * recorded : 64;
-	for (uint64_t ranks = 1; ranks <= last && ranks <= MAX_RANKS; ranks *= 2)
-		n += ranks < recorded && recorded < 2 * ranks && recorded <= last ? 2 : 1;
-	return n;
+	for (size_t k = 0; k < answer->n_curve; k++)
+		if (answer->curve[k] == n_ranks)
+			return;
+	for (; i > 0 && answer->curve[i - 1] > n_ranks; i--)
+		answer->curve[i] = answer->curve[i - 1];
+	answer->curve[i] = n_ranks;
+	answer->n_curve++;
 }
 
-/* The @i-th of 1, 2, 4, ... with the recorded number in its place. */
-static uint32_t ranks_of(const struct lw_answer *answer, size_t i)
+/* 1, 2, 4, ..., the recorded number where it belongs, and the last one that was asked for. */
+static void choose_ranks(struct lw_answer *answer)
 {
-	uint32_t recorded = answer->predictor->replay->input.n_ranks, ranks = 1;
+	uint32_t recorded = answer->predictor->replay->input.n_ranks;
+	uint32_t asked = answer->ask.whatif.n_ranks, last = asked;
 
-	while (i-- > 0)
-		if (ranks < recorded && recorded < 2 * ranks)
-			ranks = recorded;
-		else if (ranks == recorded && (ranks & (ranks - 1)))
-			ranks = 1u << (32 - __builtin_clz(ranks));
-		else
-			ranks *= 2;
-	return ranks;
+	if (last == 0)
+		last = recorded > 16 ? 4 * recorded : 64;
+	last = last < MAX_RANKS ? last : MAX_RANKS;
+	for (uint32_t ranks = 1; ranks <= last; ranks *= 2)
+		add_ranks(answer, ranks);
+	if (recorded <= last)
+		add_ranks(answer, recorded);
+	if (asked)
+		add_ranks(answer, last);
+}
+
+static size_t count_settings(struct lw_answer *answer)
+{
+	size_t n = 1;
+
+	switch (answer->ask.question) {
+	case LW_ASK_ONE:
+		break;
+	case LW_ASK_GRID:
+		lw_advise_grid(answer->predictor->replay, &answer->grid);
+		n = answer->grid.n_fusion * answer->grid.n_cycle;
+		break;
+	case LW_ASK_SCALING:
+		choose_ranks(answer);
+		n = answer->n_curve;
+		break;
+	case LW_ASK_MODELS:
+		lw_models(&n);
+		break;
+	}
+	return n;
 }
 
 static int forecast_one(struct lw_answer *answer, size_t i)
@@ -56,7 +72,7 @@ static int forecast_one(struct lw_answer *answer, size_t i)
 		whatif.fusion_bytes = grid->fusion_bytes[i / grid->n_cycle];
 		whatif.cycle_ns = grid->cycle_ns[i % grid->n_cycle];
 	} else if (answer->ask.question == LW_ASK_SCALING) {
-		whatif.n_ranks = ranks_of(answer, i);
+		whatif.n_ranks = answer->curve[i];
 	} else if (answer->ask.question == LW_ASK_MODELS) {
 		model = &lw_models(&n_models)[i];
 	}
@@ -70,13 +86,10 @@ int lw_answer(
 	size_t n;
 
 	*ret_answer = (struct lw_answer){.predictor = predictor, .ask = *ask};
-	if (ask->question == LW_ASK_GRID) {
-		if (predictor->replay->is_ddp)
-			return lw_fail(LW_ERR_UNSUPPORTED,
-				"--grid is over fusion thresholds and cycle times; a torch DDP job has neither");
-		lw_advise_grid(predictor->replay, &ret_answer->grid);
-	}
-	n = n_settings(ask, ret_answer);
+	if (ask->question == LW_ASK_GRID && predictor->replay->is_ddp)
+		return lw_fail(LW_ERR_UNSUPPORTED,
+			"--grid is over fusion thresholds and cycle times; a torch DDP job has neither");
+	n = count_settings(ret_answer);
 	ret_answer->forecasts = calloc(n, sizeof(*ret_answer->forecasts));
 	if (!ret_answer->forecasts)
 		return lw_fail(LW_ERR_NOMEM, "no memory for %zu predictions", n);

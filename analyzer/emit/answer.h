@@ -20,6 +20,8 @@ enum lw_question {
 	LW_ASK_MODELS,  /* one setting, by every model */
 };
 
+enum { LW_CURVE_MAX = 20 }; /* 1 to 65536, the recorded number, the last one asked for */
+
 struct lw_ask {
 	enum lw_question question;
 	const struct lw_model *model; /* not of LW_ASK_MODELS */
@@ -32,7 +34,9 @@ struct lw_ask {
 struct lw_answer {
 	struct lw_predictor *predictor;
 	struct lw_ask ask;
-	struct lw_advise_grid grid;    /* LW_ASK_GRID only */
+	struct lw_advise_grid grid;   /* LW_ASK_GRID only */
+	uint32_t curve[LW_CURVE_MAX]; /* LW_ASK_SCALING only: numbers of ranks, ascending */
+	size_t n_curve;
 	struct lw_forecast *forecasts; /* of the grid: by threshold, then cycle */
 	size_t n_forecasts;
 };

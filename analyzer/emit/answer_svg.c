@@ -8,7 +8,8 @@
 #include "analyzer/emit/svg.h"
 #include "base/units.h"
 
-enum { MAX_POINTS = 64 }; /* a curve has at most 18, the models are at most LW_MODELS_MAX */
+enum { MAX_POINTS = LW_CURVE_MAX };
+_Static_assert((int)MAX_POINTS >= (int)LW_MODELS_MAX, "as many models as points at most");
 
 static const char unsure_title[] = "extrapolated: sizes that the run does not hold";
 
