@@ -148,9 +148,12 @@ int lw_advise(struct lw_run *run, struct lw_advice_list *ret_list)
 	memset(list, 0, sizeof(*list));
 	list->baseline_ns = (struct lw_figure){NAN, NAN, NAN, LW_MEASURED, NULL};
 	status = prepare(run, list);
-	for (size_t i = 0; i < N_ADVISERS && status == LW_OK; i++)
+	for (size_t i = 0; i < N_ADVISERS && status == LW_OK; i++) {
 		if (list->replay || advisers[i]->needs_no_replay)
 			status = advisers[i]->run(advisers[i], run, list);
+		if (status == LW_ERR_UNSUPPORTED) /* it asked for what this run cannot tell */
+			status = lw_advise_refused(list, advisers[i]);
+	}
 	if (list->advice.n > 1)
 		qsort(list->advice.at, list->advice.n, sizeof(*list->advice.at), by_kind);
 	return status;
