@@ -21,7 +21,7 @@ check-versions: setup all
 	tests/e2e/check_versions.sh
 
 rig: setup all
-	tests/rig/truth.py --results docs/results/rig.md
+	tests/rig/measure.py
 
 bench: setup all
 	scripts/bench.sh docs/results/bench.md

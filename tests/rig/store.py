@@ -1,0 +1,67 @@
+"""The folder in which measure.py keeps what it measured and judge.py finds it; one line of JSON a job."""
+import json
+import os
+
+README = """Measured by tests/rig/measure.py: real Horovod jobs over shaped links, computing dilated by 5 (see tests/rig/README.md).
+
+jobs.jsonl  one line a finished job, in the order of measuring; judge.py reads the last line of each (cell, what, turn)
+    cell, n, model, rate, transport     the cell: ranks, models.py NAME, egress of each host, Horovod's transport
+    kind        measured (without lapwing) | recorded | probed (recorded with --probe) | autotune | autotuned
+    fusion_bytes, cycle_ms              HOROVOD_FUSION_THRESHOLD, HOROVOD_CYCLE_TIME
+    groups, passes, compress            of hvd.DistributedOptimizer: groups (null: none), backward_passes_per_step, fp16
+    turn        1 and 2: the pair, hours apart at most; 3: repeated since the pair differed by more than 2 %
+    steps_s     every step of rank 0 as the job itself timed it; the first third is warm-up
+    median_s    median of the other two thirds
+    wall_s, at, load                    of the whole job, its end, load average before
+    busy_frac, nice_frac                how busy the machine was meanwhile; with processes that only use what is left
+    file        of kind recorded and probed: the run file, relative to this folder
+runs/       the run files
+"""
+
+
+class Store:
+    def __init__(self, folder):
+        self.folder = os.path.abspath(folder)
+        os.makedirs(os.path.join(self.folder, "runs"), exist_ok=True)
+        with open(os.path.join(self.folder, "README"), "w") as file:
+            file.write(README)
+        self.jobs = []
+        self.path = os.path.join(self.folder, "jobs.jsonl")
+        if os.path.exists(self.path):
+            with open(self.path) as file:
+                for line in file:
+                    if line.endswith("\n"):  # the last one may have been cut off
+                        self.jobs.append(json.loads(line))
+
+    def find(self, **wanted):
+        """Every job that has these values."""
+        return [j for j in self.jobs if all(j.get(k) == v for k, v in wanted.items())]
+
+    def add(self, job):
+        with open(self.path, "a+") as file:
+            file.seek(0)
+            text = file.read()
+            if text and not text.endswith("\n"):
+                file.truncate(text.rfind("\n") + 1)
+            file.write(json.dumps(job) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self.jobs.append(job)
+
+    def file(self, job):
+        return os.path.join(self.folder, job["file"])
+
+
+def spread_frac(medians):
+    """How far the two that agree best are apart: a third measurement tells which of the first two was disturbed."""
+    ordered = sorted(medians)
+    return min((b - a) / a for a, b in zip(ordered, ordered[1:]))
+
+
+def best(medians):
+    """Mean of the two that agree best; of one the one."""
+    ordered = sorted(medians)
+    if len(ordered) < 2:
+        return ordered[0]
+    a, b = min(zip(ordered, ordered[1:]), key=lambda pair: pair[1] - pair[0])
+    return (a + b) / 2
