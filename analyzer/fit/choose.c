@@ -43,7 +43,8 @@ int lw_cost_choose(const struct lw_size *sizes, size_t n, enum lw_weighting weig
 	struct lw_cost *ret_cost)
 {
 	/* fewest parameters first */
-	static const enum lw_cost_form forms[] = {LW_COST_AFFINE, LW_COST_PIECEWISE, LW_COST_TABLE};
+	static const enum lw_cost_form forms[] = {
+		LW_COST_AFFINE, LW_COST_PIECEWISE, LW_COST_SEGMENTS, LW_COST_TABLE};
 	enum lw_cost_form best = LW_COST_AFFINE;
 	double best_frac = NAN;
 	struct lw_size *scratch;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyzer/fit/collect.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -194,6 +195,26 @@ static void take_round(
 	block->round_ns += sum_ns / (double)run->ranks.n;
 }
 
+static const enum lw_fit_cost_kind none = LW_FIT_N_COSTS;
+
+static enum lw_fit_cost_kind kind_of(int op)
+{
+	switch (op) {
+	case LW_COLL_ALLREDUCE:
+		return LW_FIT_COST_WIRE;
+	case LW_COLL_ALLGATHER:
+		return LW_FIT_COST_ALLGATHER;
+	case LW_COLL_BROADCAST:
+		return LW_FIT_COST_BROADCAST;
+	case LW_COLL_ALLTOALL:
+		return LW_FIT_COST_ALLTOALL;
+	case LW_COLL_REDUCESCATTER:
+		return LW_FIT_COST_REDUCESCATTER;
+	default:
+		return none;
+	}
+}
+
 /* The wire before an operation is idle since the latest end of all that began earlier. */
 static int take_groups(struct collecting *c)
 {
@@ -206,22 +227,29 @@ static int take_groups(struct collecting *c)
 	lw_vec_foreach (group, &run->groups) {
 		bool is_queued =
 			free_ns != INT64_MIN && group->last_start_ns <= free_ns + LW_FIT_IDLE_NS;
+		enum lw_fit_cost_kind kind = kind_of(group->op);
 		struct lw_block *block;
 		int32_t b;
 		double ns;
 
 		if (group->last_end_ns > free_ns)
 			free_ns = group->last_end_ns;
-		if (group->op != LW_COLL_ALLREDUCE)
+		if (kind == none)
 			continue;
 		if (group->n_ranks != run->ranks.n) {
-			c->into->n_partial++;
+			c->into->n_partial += kind == LW_FIT_COST_WIRE;
 			continue;
 		}
 		b = block_of(c, batch_on(run, group, 0)->step);
 		ns = service_ns(run, group, one_clock);
 		if (b == NOT_COUNTED || ns <= 0)
 			continue;
+		if (kind != LW_FIT_COST_WIRE) {
+			status = add_sample(c, kind, group->bytes, ns, b);
+			if (status < 0)
+				return status;
+			continue;
+		}
 		block = &c->into->blocks[b];
 		block->n_batches++;
 		block->comm_ns += ns;
@@ -238,6 +266,34 @@ static int take_groups(struct collecting *c)
 			return status;
 	}
 	return LW_OK;
+}
+
+/* Of the probe: all back to back ones; and for the wire, sizes that no step sent. After take_groups().
+ * Its bursts are dealt out to the blocks, so that they are resampled too. */
+static int take_probes(struct collecting *c)
+{
+	double min_bytes = INFINITY, max_bytes = 0;
+	const struct lw_probe_op *op;
+	const struct lw_sample *sample;
+	int status = LW_OK;
+
+	lw_vec_foreach (sample, &c->lists[LW_FIT_COST_WIRE]) {
+		min_bytes = fmin(min_bytes, sample->bytes);
+		max_bytes = fmax(max_bytes, sample->bytes);
+	}
+	lw_vec_foreach (op, &c->run->probes) {
+		double ns = (double)(op->last_end_ns - op->last_start_ns);
+		int32_t b = (int32_t)(op->burst % c->into->n_blocks);
+
+		if (op->nth_in_burst == 0 || op->op != LW_COLL_ALLREDUCE || ns <= 0)
+			continue;
+		if (status == LW_OK)
+			status = add_sample(c, LW_FIT_COST_PROBE, op->bytes, ns, b);
+		if (status == LW_OK && max_bytes > 0 &&
+			((double)op->bytes < min_bytes || (double)op->bytes > max_bytes))
+			status = add_sample(c, LW_FIT_COST_WIRE, op->bytes, ns, b);
+	}
+	return status;
 }
 
 /* What an operation takes before and after its wire: copies, set-up. */
@@ -318,6 +374,8 @@ static int collect_all(struct collecting *c)
 	}
 	if (status == LW_OK)
 		status = take_groups(c);
+	if (status == LW_OK)
+		status = take_probes(c);
 	for (size_t k = 0; k < LW_FIT_N_COSTS && status == LW_OK; k++)
 		status = lw_samples_init(&into->samples[k], c->lists[k].at, c->lists[k].n);
 	return status;

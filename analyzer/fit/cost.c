@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "analyzer/fit/line.h"
+#include "analyzer/fit/segments.h"
 #include "base/err.h"
 
 enum { MIN_SIDE_SIZES = 3, MIN_TABLE_SIZES = 2, MAX_ITERATIONS = 30 };
 
 const char *lw_cost_form_name(enum lw_cost_form form)
 {
-	static const char *const names[] = {"none", "affine", "piecewise", "table"};
+	static const char *const names[] = {"none", "affine", "piecewise", "segments", "table"};
 
 	return names[form];
 }
@@ -22,7 +23,7 @@ static double table_ns(const struct lw_cost *cost, double bytes)
 {
 	const struct lw_size *table = cost->table;
 	double affine_ns = cost->a_ns + cost->b_ns_per_byte * bytes;
-	size_t low = 0, high = cost->n_sizes - 1;
+	size_t low = 0, high = cost->n_table - 1;
 
 	if (bytes <= table[low].bytes)
 		return bytes == table[low].bytes ? table[low].mean_ns
@@ -43,6 +44,20 @@ static double table_ns(const struct lw_cost *cost, double bytes)
 					    (table[high].bytes - table[low].bytes);
 }
 
+/* Outside of the knots the first or the last line goes on. */
+static double segments_ns(const struct lw_cost *cost, double bytes)
+{
+	const struct lw_size *knot = cost->table;
+	size_t k = 0;
+
+	while (k + 2 < cost->n_table && bytes >= knot[k + 1].bytes)
+		k++;
+	return fmax(knot[k].mean_ns + (knot[k + 1].mean_ns - knot[k].mean_ns) *
+					      (bytes - knot[k].bytes) /
+					      (knot[k + 1].bytes - knot[k].bytes),
+		0);
+}
+
 static double form_ns(const struct lw_cost *cost, double bytes)
 {
 	switch (cost->form) {
@@ -54,6 +69,8 @@ static double form_ns(const struct lw_cost *cost, double bytes)
 		if (bytes < cost->threshold_bytes)
 			return cost->left_ns + cost->left_ns_per_doubling * log2(fmax(bytes, 1));
 		return cost->right_ns + cost->right_ns_per_byte * bytes;
+	case LW_COST_SEGMENTS:
+		return segments_ns(cost, bytes);
 	case LW_COST_TABLE:
 		return table_ns(cost, bytes);
 	}
@@ -148,6 +165,18 @@ static double mean_ns(const struct lw_size *sizes, size_t n)
 	return sum_ns / sum_n;
 }
 
+static bool fit_segments(
+	const struct lw_size *sizes, const double *weights, size_t n, struct lw_cost *cost)
+{
+	if (n < LW_SEGMENTS_MIN_SIZES) {
+		cost->why = "too few sizes for several segments";
+		return false;
+	}
+	cost->n_table = lw_segments_fit(sizes, weights, n, cost->table);
+	cost->form = LW_COST_SEGMENTS;
+	return true;
+}
+
 /* Fit with the weights as they are, then, if FITTED, again with those of the fit until it rests. */
 static int fit_weighted(const struct lw_size *sizes, size_t n, enum lw_cost_form form,
 	enum lw_weighting weighting, struct lw_cost *cost)
@@ -155,9 +184,11 @@ static int fit_weighted(const struct lw_size *sizes, size_t n, enum lw_cost_form
 	double *weights = calloc(n, sizeof(*weights));
 	struct lw_line_sums *right_of = calloc(n + 1, sizeof(*right_of));
 	double floor_ns = mean_ns(sizes, n) / 100;
-	bool is_piecewise = form == LW_COST_PIECEWISE;
+	bool is_piecewise = form == LW_COST_PIECEWISE, is_segments = form == LW_COST_SEGMENTS;
 
-	if (!weights || !right_of) {
+	if (is_segments)
+		cost->table = calloc(LW_SEGMENTS_MAX_KNOTS, sizeof(*cost->table));
+	if (!weights || !right_of || (is_segments && !cost->table)) {
 		free(weights);
 		free(right_of);
 		return lw_fail(LW_ERR_NOMEM, "no memory to fit %zu sizes", n);
@@ -169,12 +200,12 @@ static int fit_weighted(const struct lw_size *sizes, size_t n, enum lw_cost_form
 	for (int round = 0; round < MAX_ITERATIONS; round++) {
 		double change = 0;
 
+		fit_affine(sizes, weights, n, cost); /* beside every other form */
 		if (is_piecewise && !fit_piecewise(sizes, weights, n, right_of, cost)) {
 			is_piecewise = false;
 			cost->why = "too few sizes, or no growth, for two pieces";
 		}
-		if (!is_piecewise)
-			fit_affine(sizes, weights, n, cost);
+		is_segments = is_segments && fit_segments(sizes, weights, n, cost);
 		if (weighting != LW_WEIGHT_FITTED)
 			break;
 		for (size_t i = 0; i < n; i++) {
@@ -235,6 +266,7 @@ int lw_cost_fit(const struct lw_size *sizes, size_t n, enum lw_cost_form form,
 		cost.table = calloc(n, sizeof(*cost.table));
 		if (!cost.table)
 			return lw_fail(LW_ERR_NOMEM, "no memory for a table of %zu sizes", n);
+		cost.n_table = n;
 		memcpy(cost.table, sizes, n * sizeof(*cost.table));
 	}
 	if (status < 0)

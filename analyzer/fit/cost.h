@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cost.h - the time of one operation against its bytes: affine, piecewise (OSF eq. 18), table.
+ * cost.h - one operation's time against its bytes: affine, piecewise (OSF eq. 18), segments, table.
  *
  * Pure: sizes with mean times in, a cost out. Means, since only they add up to step times.
  * Not for: where the samples come from (fit.h).
@@ -17,6 +17,7 @@ enum lw_cost_form {
 	LW_COST_NONE,      /* no data */
 	LW_COST_AFFINE,    /* a + b D */
 	LW_COST_PIECEWISE, /* eq. 18: a1 log2 D + b1 below the threshold, a2 D + b2 from it on */
+	LW_COST_SEGMENTS,  /* straight lines that meet at a few knots (fit/segments.h) */
 	LW_COST_TABLE,     /* mean of each size, straight lines between them */
 };
 
@@ -30,7 +31,7 @@ enum lw_weighting {
 
 struct lw_cost {
 	enum lw_cost_form form;
-	/* AFFINE; TABLE uses it outside of its sizes */
+	/* AFFINE, fitted beside every other form; TABLE uses it outside of its sizes */
 	double a_ns, b_ns_per_byte; /* >= 0 */
 	/* PIECEWISE */
 	double threshold_bytes;      /* D_thresh: smallest size of the right side */
@@ -40,8 +41,9 @@ struct lw_cost {
 	double right_ns;             /* b2 >= 0 */
 	double jump_ns;              /* right minus left side at the threshold */
 	size_t n_left_sizes, n_right_sizes;
-	/* TABLE: owned */
+	/* TABLE: all sizes; SEGMENTS: its knots. Owned */
 	struct lw_size *table;
+	size_t n_table;
 	/* of the data */
 	size_t n_sizes;
 	double n; /* samples */
@@ -55,7 +57,7 @@ struct lw_cost {
 /**
  * lw_cost_fit() - fit one form.
  * @sizes: ascending, each once, mean_ns >= 0, n > 0; not modified
- * PIECEWISE needs 3 sizes on each side, TABLE needs 2 sizes; else the result is AFFINE, with why.
+ * PIECEWISE needs 3 sizes on each side, SEGMENTS 6 sizes, TABLE 2 sizes; else the result is AFFINE, with why.
  * The breakpoint is searched over all sizes with independent least squares on either side.
  * Return: LW_OK or LW_ERR_NOMEM; free with lw_cost_done(). Cost O(n).
  */

@@ -231,7 +231,7 @@ static int choose_costs(const struct fitting *f)
 {
 	for (size_t k = 0; k < LW_FIT_N_COSTS; k++) {
 		size_t n = lw_samples_weigh(&f->data->samples[k], NULL, f->sizes);
-		bool is_wire = k <= LW_FIT_COST_FIRST;
+		bool is_wire = k <= LW_FIT_COST_REDUCESCATTER;
 		struct lw_cost *cost = &f->fit->cost[k].cost;
 		int status =
 			is_wire ? lw_cost_choose(f->sizes, n, LW_WEIGHT_FITTED, cost)
@@ -287,8 +287,9 @@ static void deliver(
 	for (size_t i = 0; i < LW_FIT_N_FIGURES; i++) {
 		fit->figure[i] = not_negative(figures[i], missing_text((enum lw_fit_figure)i));
 		if (is_extrapolated[i] && !isnan(figures[i].value))
-			fit->figure[i].why = "extrapolated: the model sends sizes that the run "
-					     "does not hold";
+			fit->figure[i].why =
+				"extrapolated: the model sends sizes that the run does "
+				"not hold; `lapwing record --probe` would";
 	}
 	for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++)
 		fit->figure[measured[i]].how = LW_MEASURED;

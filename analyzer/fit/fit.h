@@ -19,8 +19,9 @@
 #define LW_FIT_NO_READY     "no ready times were recorded"
 #define LW_FIT_NO_ALLREDUCE "no allreduce of a counted step was found on all ranks"
 #define LW_FIT_NO_SIZES                                                                            \
-	"operations of one size only, or none, or no growth with size: a fixed cost and a rate cannot be told apart"
-#define LW_FIT_NO_MODEL   "needs ready times, and operations of the sizes that the model sends"
+	"operations of one size only, or none, or no growth with size: a fixed cost and a rate cannot be told apart; a run with `lapwing record --probe` would tell"
+#define LW_FIT_NO_MODEL                                                                            \
+	"needs ready times, and operations of the sizes that the model sends: a run with `lapwing record --probe` holds more of them"
 #define LW_FIT_NO_MODEL_Q "needs what osf needs, and the fusion threshold and cycle time in force"
 #define LW_FIT_FIGURES(X)                                                                                         \
 	X(STEP_NS, "step_ns", "mean over counted steps and ranks", "no step counts")                              \
@@ -68,13 +69,19 @@ enum lw_fit_figure {
 };
 
 /* X(NAME, name in table fit, what it is); time against bytes, one line each */
-#define LW_FIT_COSTS(X)                                                                            \
-	X(WIRE, "wire", "an allreduce, from its last rank's start to its last end")                \
-	X(QUEUED, "wire_queued", "those that began within 1 ms of the end of another")             \
-	X(FIRST, "wire_first", "those after an idle wire")                                         \
-	X(COPY_IN, "copy_in", "before the wire, batches of several tensors")                       \
-	X(COPY_OUT, "copy_out", "after the wire, batches of several tensors")                      \
-	X(SINGLE_IN, "single_in", "before the wire, batches of one tensor")                        \
+#define LW_FIT_COSTS(X)                                                                                               \
+	X(WIRE, "wire",                                                                                               \
+		"an allreduce, from its last rank's start to its last end; sizes that no step sent are of the probe") \
+	X(QUEUED, "wire_queued", "those that began within 1 ms of the end of another")                                \
+	X(FIRST, "wire_first", "those after an idle wire")                                                            \
+	X(PROBE, "probe", "an operation of `record --probe`, from the second of its burst on")                        \
+	X(ALLGATHER, "allgather", "an allgather, likewise; bytes are what a rank gives")                              \
+	X(BROADCAST, "broadcast", "a broadcast, likewise")                                                            \
+	X(ALLTOALL, "alltoall", "an alltoall, likewise")                                                              \
+	X(REDUCESCATTER, "reducescatter", "a reduce-scatter, likewise")                                               \
+	X(COPY_IN, "copy_in", "before the wire, batches of several tensors")                                          \
+	X(COPY_OUT, "copy_out", "after the wire, batches of several tensors")                                         \
+	X(SINGLE_IN, "single_in", "before the wire, batches of one tensor")                                           \
 	X(SINGLE_OUT, "single_out", "after the wire, batches of one tensor")
 
 enum lw_fit_cost_kind {

@@ -93,6 +93,9 @@ static void put_cost(struct writing *w, size_t kind, const struct lw_fit_cost *f
 	const char *name = lw_fit_cost_name((enum lw_fit_cost_kind)kind);
 	char full[96], note[160];
 
+	if (cost->form == LW_COST_NONE && kind >= LW_FIT_COST_PROBE &&
+		kind <= LW_FIT_COST_REDUCESCATTER)
+		return; /* most jobs have none */
 	snprintf(note, sizeof(note), "%s; best form: %s, %.0f samples of %zu sizes",
 		cost_note(kind), lw_cost_form_name(cost->form), cost->n, cost->n_sizes);
 	snprintf(full, sizeof(full), "%s.a_ns", name);

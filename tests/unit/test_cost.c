@@ -215,6 +215,27 @@ static void cross_validation_takes_the_form_that_made_the_data(void **state)
 	assert_int_equal(cost.form, LW_COST_PIECEWISE);
 	lw_cost_done(&cost);
 
+	/* A slow start, a fast middle, a slow end: three lines that meet. */
+	for (size_t i = 0; i < n; i++) {
+		double bytes = sizes[i].bytes;
+
+		sizes[i].mean_ns =
+			(1e5 + 8 * fmin(bytes, 65536) + 0.2 * fmax(fmin(bytes, 524288) - 65536, 0) +
+				4 * fmax(bytes - 524288, 0)) *
+			(1 + 0.03 * lw_random_normal(&random));
+	}
+	assert_int_equal(lw_cost_choose(sizes, n, LW_WEIGHT_FITTED, &cost), LW_OK);
+	print_message("%s, %zu knots, left out sizes off by %.1f %%\n",
+		lw_cost_form_name(cost.form), cost.n_table, 100 * cost.cross_frac);
+	assert_int_equal(cost.form, LW_COST_SEGMENTS);
+	assert_true(cost.n_table >= 4);
+	assert_true(fabs(lw_cost_ns(&cost, 300000, NULL) / (1e5 + 8 * 65536 + 0.2 * 234464) - 1) <
+		    0.03);
+	assert_true(fabs(lw_cost_ns(&cost, 2097152, NULL) /
+				    (1e5 + 8 * 65536 + 0.2 * 458752 + 4 * 1572864) -
+			    1) < 0.05);
+	lw_cost_done(&cost);
+
 	/* Three algorithm switches: no two pieces describe that. */
 	for (size_t i = 0; i < n; i++)
 		sizes[i].mean_ns = 1e5 * (1 + floor(sizes[i].bytes / 262144) +
