@@ -101,7 +101,7 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 	if (!is_star(run, &traffic))
 		return LW_OK;
 	snprintf(text, sizeof(text),
-		"rank %d (host %.64s) sends %s a step, the next one %s: a star, where a ring would have every rank send %s, a %.1f-th of what the hub does",
+		"rank %d (host %.64s) sends %s a step, the next one %s: a star; in a ring every rank would send %s, %.1f times less than the hub",
 		run->ranks.at[traffic.hub].rank, run->ranks.at[traffic.hub].host,
 		lw_bytes_format(traffic.hub_bytes, hub), lw_bytes_format(traffic.next_bytes, next),
 		lw_bytes_format(traffic.ring_bytes, ring), traffic.hub_bytes / traffic.ring_bytes);

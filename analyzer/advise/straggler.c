@@ -16,8 +16,10 @@ static const double WORTH_TELLING_FRAC = 0.02; /* of the step, as in the report 
 static const double MOST_STEPS_FRAC = 0.75;    /* last in as many: one rank is to blame */
 
 struct late {
-	uint32_t rank;              /* index into run->ranks: last most often */
-	double steps_frac, late_ns; /* how often; mean over steps, behind the median rank */
+	uint32_t rank;     /* index into run->ranks: last most often */
+	double steps_frac; /* how often */
+	double late_ns;    /* behind the median rank, mean over steps: it, or whoever came last */
+	bool is_persistent;
 };
 
 static int by_value(const void *a, const void *b)
@@ -44,7 +46,7 @@ static int find_late(const struct lw_replay *replay, struct late *ret_late)
 	uint32_t n_ranks = replay->input.n_ranks, n_steps = replay->input.n_steps - 1;
 	double *came_ns = calloc((size_t)n_ranks * 4, sizeof(*came_ns));
 	double *sorted_ns = came_ns + n_ranks, *late_ns = came_ns + (size_t)2 * n_ranks;
-	double *n_last = came_ns + (size_t)3 * n_ranks;
+	double *n_last = came_ns + (size_t)3 * n_ranks, last_late_ns = 0;
 
 	if (!came_ns)
 		return lw_fail(LW_ERR_NOMEM, "no memory for %u ranks", n_ranks);
@@ -57,6 +59,7 @@ static int find_late(const struct lw_replay *replay, struct late *ret_late)
 		}
 		qsort(sorted_ns, n_ranks, sizeof(*sorted_ns), by_value);
 		n_last[last]++;
+		last_late_ns += came_ns[last] - sorted_ns[(n_ranks - 1) / 2];
 		for (uint32_t r = 0; r < n_ranks; r++)
 			late_ns[r] += came_ns[r] - sorted_ns[(n_ranks - 1) / 2];
 	}
@@ -65,7 +68,9 @@ static int find_late(const struct lw_replay *replay, struct late *ret_late)
 		if (n_last[r] > n_last[ret_late->rank])
 			ret_late->rank = r;
 	ret_late->steps_frac = n_last[ret_late->rank] / n_steps;
-	ret_late->late_ns = late_ns[ret_late->rank] / n_steps;
+	ret_late->is_persistent = ret_late->steps_frac >= MOST_STEPS_FRAC;
+	ret_late->late_ns =
+		(ret_late->is_persistent ? late_ns[ret_late->rank] : last_late_ns) / n_steps;
 	free(came_ns);
 	return LW_OK;
 }
@@ -75,12 +80,15 @@ static void describe(const struct lw_run *run, const struct late *late, char tex
 	const struct lw_rank *rank = &run->ranks.at[late->rank];
 	char by[LW_UNIT_TEXT_BYTES];
 
-	snprintf(text, 384,
-		"rank %d (host %.64s) has its last gradient later than all others in %.0f %% of the steps, by %s on average after the median rank: %s",
-		rank->rank, rank->host, 100 * late->steps_frac, lw_ns_format(late->late_ns, by),
-		late->steps_frac >= MOST_STEPS_FRAC
-			? "look at what is different there (clock, other processes, its data)"
-			: "ranks take turns, so it is what differs from step to step (data, collecting garbage, other jobs)");
+	lw_ns_format(late->late_ns, by);
+	if (late->is_persistent)
+		snprintf(text, 384,
+			"rank %d (host %.64s) has its last gradient later than all others in %.0f %% of the steps, on average %s after the median rank: look at what is different there (clock, other processes, its data)",
+			rank->rank, rank->host, 100 * late->steps_frac, by);
+	else
+		snprintf(text, 384,
+			"the last rank has its last gradient %s after the median rank, and ranks take turns in it (rank %d most often, %.0f %%): look at what differs from step to step (data, collecting garbage, other jobs)",
+			by, rank->rank, 100 * late->steps_frac);
 }
 
 static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
@@ -103,13 +111,13 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 	if (status < 0)
 		return status == LW_ERR_UNSUPPORTED ? lw_advise_refused(list, self) : status;
 	describe(run, &late, text);
-	if (!lw_advise_is_sure(list, &trial)) {
-		if (late.late_ns < WORTH_TELLING_FRAC * list->base.step_ns.value)
-			return LW_OK;
+	if (late.late_ns < WORTH_TELLING_FRAC * list->base.step_ns.value)
+		return lw_advise_note(list, self->id,
+			"no rank is late by %.0f %% of the step or more", 100 * WORTH_TELLING_FRAC);
+	if (!lw_advise_is_sure(list, &trial))
 		return lw_advise_find(list, self->id,
 			"%s. Without it the step would come %s: less than the error of saying so",
 			text, lw_advise_gain_text(list, &trial, gain));
-	}
 	if (lw_advise_add(list, self, LW_ADVICE_WHAT_IF, &trial, &advice) < 0)
 		return LW_ERR_NOMEM;
 	snprintf(advice->why, sizeof(advice->why),

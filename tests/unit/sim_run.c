@@ -31,6 +31,15 @@ static uint64_t draw(uint64_t *random)
 	return *random;
 }
 
+/* All of a group are queued when its last one is ready. */
+static void gather(const struct sim_spec *spec, int64_t *ready_ns)
+{
+	for (uint32_t t = 0; t < spec->n_tensors; t++)
+		for (uint32_t other = t; other-- > 0;)
+			if (spec->group_of[other] == spec->group_of[t])
+				ready_ns[other] = ready_ns[t];
+}
+
 struct lw_hvd_input *sim_job(const struct sim_spec *spec)
 {
 	size_t n_rows = (size_t)spec->n_steps * spec->n_ranks, n_tensors = spec->n_tensors;
@@ -49,15 +58,20 @@ struct lw_hvd_input *sim_job(const struct sim_spec *spec)
 		int64_t at_ns = spec->forward_ns + (is_last ? spec->late_ns : 0);
 
 		for (size_t t = 0; t < n_tensors; t++) {
-			at_ns += spec->gap_ns;
+			if (spec->n_in_burst == 0)
+				at_ns += spec->gap_ns;
+			else if (t % spec->n_in_burst == 0)
+				at_ns += spec->n_in_burst * spec->gap_ns;
 			if (spec->jitter_ns)
 				at_ns += (int64_t)(draw(&random) % (uint64_t)spec->jitter_ns);
 			ready_ns[row * n_tensors + t] = at_ns;
 		}
 		blocked_ns[row] = at_ns;
+		if (spec->group_of)
+			gather(spec, ready_ns + row * n_tensors);
 	}
 	*input = (struct lw_hvd_input){spec->n_ranks, spec->n_tensors, spec->n_steps, tensors,
-		ready_ns, blocked_ns, tail_ns, NULL};
+		ready_ns, blocked_ns, tail_ns, spec->group_of};
 	return input;
 }
 

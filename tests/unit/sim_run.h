@@ -10,11 +10,14 @@ struct sim_spec {
 	uint32_t n_ranks, n_tensors, n_steps;
 	const uint64_t *bytes;      /* by tensor, in the order in which they become ready */
 	int64_t forward_ns, gap_ns; /* before the first tensor; between tensors */
+	uint32_t
+		n_in_burst; /* 0 = none; else so many tensors come together, with as many gaps between */
 	int64_t jitter_ns; /* ready times vary by up to this much, growing through the step */
 	int64_t late_ns;   /* the last rank's forward pass takes this much longer */
 	struct lw_hvd_setting setting;
 	struct lw_hvd_cost cost;
 	uint64_t seed;
+	const int32_t *group_of; /* by tensor: sent together, when the last is ready; NULL = none */
 };
 
 /** sim_job() - the input that @spec says; one block, free() it. */

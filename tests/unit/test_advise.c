@@ -13,81 +13,7 @@
 
 #include "analyzer/advise/advise.h"
 #include "base/units.h"
-#include "tests/unit/sim_run.h"
-
-enum { MAX_TENSORS = 200 };
-static const double MS = 1e6;
-
-struct link {
-	double fixed_ns, ns_per_byte;
-};
-
-static double link_ns(const void *context, const struct lw_hvd_op *op)
-{
-	const struct link *link = context;
-
-	return link->fixed_ns + link->ns_per_byte * (double)op->bytes;
-}
-
-struct job {
-	struct sim_spec spec;
-	uint64_t bytes[MAX_TENSORS];
-	struct link link;
-};
-
-static void job_init(struct job *job, uint32_t n_ranks, uint32_t n_tensors, uint64_t bytes)
-{
-	*job = (struct job){.link = {300e3, 80}};
-	job->spec = (struct sim_spec){.n_ranks = n_ranks,
-		.n_tensors = n_tensors,
-		.n_steps = 25,
-		.forward_ns = 50 * LW_NS_PER_MS,
-		.gap_ns = 2 * LW_NS_PER_MS,
-		.jitter_ns = LW_NS_PER_MS,
-		.seed = 5};
-	for (uint32_t t = 0; t < n_tensors; t++)
-		job->bytes[t] = bytes;
-	job->spec.setting = (struct lw_hvd_setting){128 << 20, 5 * LW_NS_PER_MS, 1, false, false};
-	job->spec.cost = (struct lw_hvd_cost){.wire_ns = link_ns,
-		.round_ns = 200e3,
-		.oversleep_ns = 60e3,
-		.dispatch_ns = 30e3,
-		.between_ns = 20e3,
-		.copy_in_ns_per_byte = 0.2,
-		.copy_out_ns_per_byte = 0.2,
-		.poll_ns = 1060e3};
-}
-
-/* @job holds pointers into itself: set them last. */
-static void job_advise(struct job *job, struct lw_run **ret_run, struct lw_advice_list *ret_list)
-{
-	job->spec.bytes = job->bytes;
-	job->spec.cost.context = &job->link;
-	*ret_run = sim_run_new(&job->spec);
-	assert_int_equal(lw_advise(*ret_run, ret_list), 0);
-}
-
-/* NULL = it advised nothing. */
-static const struct lw_advice *find(const struct lw_advice_list *list, const char *id)
-{
-	const struct lw_advice *advice;
-
-	lw_vec_foreach (advice, &list->advice)
-		if (!strcmp(advice->id, id))
-			return advice;
-	return NULL;
-}
-
-static const struct lw_advice *must_find(const struct lw_advice_list *list, const char *id)
-{
-	const struct lw_advice *advice = find(list, id);
-
-	if (!advice) {
-		print_message("no advice %s\n", id);
-		abort();
-	}
-	return advice;
-}
+#include "tests/unit/advise_job.h"
 
 static const char fusion_cycle[] = "horovod.fusion_cycle";
 
@@ -95,14 +21,12 @@ static double truth_ns(const struct job *job, const struct lw_advice *advice)
 {
 	struct job other = *job;
 
-	other.spec.bytes = other.bytes;
-	other.spec.cost.context = &other.link;
 	if (advice) {
 		other.spec.setting.fusion_bytes = strtoull(advice->set[0].value, NULL, 10);
 		other.spec.setting.cycle_ns =
-			(int64_t)llround(strtod(advice->set[1].value, NULL) * MS);
+			(int64_t)llround(strtod(advice->set[1].value, NULL) * JOB_MS);
 	}
-	return sim_median_ns(&other.spec);
+	return job_truth_ns(&other);
 }
 
 static void a_cycle_that_is_too_long_is_found(void **state)
@@ -118,7 +42,7 @@ static void a_cycle_that_is_too_long_is_found(void **state)
 	job_init(&job, 2, 40, 20000);
 	job.spec.setting.cycle_ns = 50 * LW_NS_PER_MS;
 	job_advise(&job, &run, &list);
-	advice = must_find(&list, fusion_cycle);
+	advice = job_must_find(&list, fusion_cycle);
 	print_message("%s\n%s\n%s\n", lw_advise_top_line(&list, line), advice->why, advice->sure);
 	assert_string_equal(advice->set[1].name, "HOROVOD_CYCLE_TIME");
 	assert_true(strtod(advice->set[1].value, NULL) < 25);
@@ -141,10 +65,10 @@ static void many_small_operations_are_found(void **state)
 	job_init(&job, 4, 100, 4000);
 	for (uint32_t t = 0; t < 100; t += 10)
 		job.bytes[t] = 40000; /* two sizes tell a fixed cost from a rate */
-	job.link.fixed_ns = 4 * MS;
+	job.link.fixed_ns = 4 * JOB_MS;
 	job.spec.setting.fusion_bytes = 0;
 	job_advise(&job, &run, &list);
-	advice = must_find(&list, fusion_cycle);
+	advice = job_must_find(&list, fusion_cycle);
 	print_message("%s\n", advice->why);
 	assert_non_null(strstr(advice->why, "many small operations"));
 	assert_true(strtod(advice->set[0].value, NULL) >= 8000);
@@ -165,7 +89,7 @@ static void a_good_setting_is_left_alone_in_plain_words(void **state)
 	job.spec.setting.cycle_ns = 2 * LW_NS_PER_MS;
 	job_advise(&job, &run, &list);
 	print_message("%s\n", lw_advise_top_line(&list, line));
-	assert_null(find(&list, fusion_cycle));
+	assert_null(job_find(&list, fusion_cycle));
 	assert_true(list.findings.n >= 1);
 	assert_non_null(strstr(line, "the recorded setting (fusion threshold"));
 	assert_non_null(strstr(line, "is as good as anything this run can tell"));
@@ -197,7 +121,7 @@ static void advice_is_never_worse_than_doing_nothing(void **state)
 
 		job_init(&job, 1u << (i % 3), 20 + i, (uint64_t)1000 << (i % 8));
 		job.spec.setting = (struct lw_hvd_setting){
-			fusion[i % 4], (int64_t)(cycles_ms[i / 8] * MS), 1, false, false};
+			fusion[i % 4], (int64_t)(cycles_ms[i / 8] * JOB_MS), 1, false, false};
 		job.spec.seed = i + 100;
 		job_advise(&job, &run, &list);
 		lw_vec_foreach (row, &list.tried)
@@ -207,7 +131,7 @@ static void advice_is_never_worse_than_doing_nothing(void **state)
 			assert_true(list.advice.at[k].gain_frac.low > 0);
 			assert_true(k == 0 || list.advice.at[k].kind >= list.advice.at[k - 1].kind);
 		}
-		advice = find(&list, fusion_cycle);
+		advice = job_find(&list, fusion_cycle);
 		if (!advice) {
 			n_silent++;
 		} else {
@@ -221,8 +145,8 @@ static void advice_is_never_worse_than_doing_nothing(void **state)
 			if (after_ns > before_ns * 1.003)
 				fail_msg("case %u: %s=%s %s=%s makes %.2f ms of %.2f ms", i,
 					advice->set[0].name, advice->set[0].value,
-					advice->set[1].name, advice->set[1].value, after_ns / MS,
-					before_ns / MS);
+					advice->set[1].name, advice->set[1].value,
+					after_ns / JOB_MS, before_ns / JOB_MS);
 		}
 		lw_advice_list_free(&list);
 		sim_run_free(run);
