@@ -10,7 +10,8 @@
  *  "unsure_title": "..", "note": "..", "x": {"title": "..", "labels": [..]}, "y": {the same}}
  *
  * Left out: "note", "scale" (linear), "percent", "width" and "height", "kind" (line), "x" of a series
- * (0, 1, ..: the labels), "low" and "high", "marks", "unsure_title". A null is a gap.
+ * (0, 1, ..: the labels), "low" and "high", "marks", "unsure_title". A null is a gap. Memory is left to
+ * the end of the process.
  */
 #include <math.h>
 #include <stdio.h>
