@@ -88,6 +88,7 @@ struct lw_ready {
 
 struct lw_parameter {               /* load: one gradient that a DDP reducer of a rank exchanges */
 	uint32_t reducer, position; /* k-th of the process; among its parameters */
+	uint32_t tensor;            /* index into run->tensors */
 	uint64_t bytes;
 	int dtype; /* enum lw_dtype */
 };

@@ -23,11 +23,15 @@ enum {
 	KEY_PASSES,
 	KEY_COMPRESS,
 	KEY_BALANCED,
+	KEY_BUCKET_CAP,
+	KEY_FIRST_BUCKET,
 	KEY_MODEL,
 	KEY_GRID,
 	KEY_SCALING,
 	KEY_PLOT
 };
+
+static const double MIB = 1048576;
 
 struct options {
 	struct lw_ask ask;
@@ -126,6 +130,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_BALANCED:
 		whatif->is_balanced = true;
+		return 0;
+	case KEY_BUCKET_CAP:
+		whatif->bucket_cap_bytes = MIB * positive(argument, state, "bucket-cap-mb");
+		return 0;
+	case KEY_FIRST_BUCKET:
+		whatif->first_bucket_bytes = MIB * positive(argument, state, "first-bucket-mb");
 		return 0;
 	case KEY_MODEL:
 		options->ask.model = lw_model_find(argument);
@@ -244,6 +254,10 @@ int lw_cmd_predict(int argc, char **argv)
 		{"compress", KEY_COMPRESS, "fp16", 0, "send gradients as 16-bit floats", 0},
 		{"balanced", KEY_BALANCED, NULL, 0,
 			"no straggler: in each step every rank as the median rank", 0},
+		{"bucket-cap-mb", KEY_BUCKET_CAP, "X", 0,
+			"torch DDP: bucket_cap_mb, in MiB as there", 0},
+		{"first-bucket-mb", KEY_FIRST_BUCKET, "X", 0,
+			"torch DDP: limit of the first bucket, in MiB", 0},
 		{"model", KEY_MODEL, "NAME", 0,
 			"what to predict with, listed below; all: every one, side by side", 0},
 		{"grid", KEY_GRID, NULL, 0, "a table over thresholds and cycle times", 0},

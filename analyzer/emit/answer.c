@@ -209,11 +209,16 @@ const char *lw_answer_setting(const struct lw_answer *answer,
 		double frac;
 	} fracs[] = {{"bandwidth", whatif->bandwidth_frac}, {"latency", whatif->latency_frac},
 		{"compute", whatif->compute_frac}};
-	char bytes[LW_UNIT_TEXT_BYTES];
+	const struct lw_replay *replay = answer->predictor->replay;
+	char bytes[LW_UNIT_TEXT_BYTES], first[LW_UNIT_TEXT_BYTES];
 	size_t n = 0;
 
-	if (answer->predictor->replay->is_ddp)
+	if (replay->is_ddp && replay->ddp.why_fixed)
 		append(text, &n, "buckets as recorded");
+	else if (replay->is_ddp)
+		append(text, &n, "buckets of %s, the first of %s",
+			lw_bytes_format(prediction->bucket_cap_bytes, bytes),
+			lw_bytes_format(prediction->first_bucket_bytes, first));
 	else
 		append(text, &n, "fusion threshold %s, cycle %g ms",
 			lw_bytes_format(prediction->fusion_bytes, bytes),

@@ -51,6 +51,10 @@ static void put_result(
 	lw_json_object(json, "setting");
 	lw_json_double(json, "fusion_bytes", prediction->fusion_bytes);
 	lw_json_double(json, "cycle_ns", prediction->cycle_ns);
+	if (answer->predictor->replay->is_ddp) {
+		lw_json_double(json, "bucket_cap_bytes", prediction->bucket_cap_bytes);
+		lw_json_double(json, "first_bucket_bytes", prediction->first_bucket_bytes);
+	}
 	lw_json_int(json, "n_ranks", prediction->n_ranks);
 	lw_json_double(json, "bandwidth_frac", whatif->bandwidth_frac);
 	lw_json_double(json, "latency_frac", whatif->latency_frac);

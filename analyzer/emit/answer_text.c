@@ -31,6 +31,8 @@ static void say_recorded(const struct lw_answer *answer, FILE *out)
 	const struct lw_replay *replay = answer->predictor->replay;
 	struct lw_prediction recorded = {.fusion_bytes = (double)replay->setting.fusion_bytes,
 		.cycle_ns = (double)replay->setting.cycle_ns,
+		.bucket_cap_bytes = (double)replay->ddp.setting.cap_bytes,
+		.first_bucket_bytes = (double)replay->ddp.setting.first_bytes,
 		.n_ranks = replay->input.n_ranks};
 	char setting[LW_SETTING_TEXT_BYTES], step[LW_UNIT_TEXT_BYTES];
 

@@ -6,6 +6,7 @@
  * and left out, so that no later stage has to think about overflow.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <uthash.h>
@@ -145,6 +146,7 @@ static int add_ready(struct lw_loader *loader, sqlite3_stmt *row)
 	return lw_vec_push(&rank->readies, ready);
 }
 
+/* "parameter.P" of the first reducer, "ddpR.parameter.P" of others: as its buckets are called. */
 static int add_parameter(struct lw_loader *loader, sqlite3_stmt *row)
 {
 	struct lw_rank *rank = lw_load_rank_of_process(loader, sqlite3_column_int64(row, 0));
@@ -152,8 +154,23 @@ static int add_parameter(struct lw_loader *loader, sqlite3_stmt *row)
 		.position = (uint32_t)sqlite3_column_int64(row, 2),
 		.bytes = bytes_of(loader, row, 3),
 		.dtype = sqlite3_column_int(row, 4)};
+	char prefix[24] = "", name[64];
+	struct lw_tensor *tensor;
+	int32_t index;
 
-	return rank ? lw_vec_push(&rank->parameters, parameter) : LW_OK;
+	if (!rank)
+		return LW_OK;
+	if (parameter.reducer)
+		snprintf(prefix, sizeof(prefix), "ddp%u.", parameter.reducer);
+	snprintf(name, sizeof(name), "%sparameter.%u", prefix, parameter.position);
+	index = lw_load_tensor(loader->run, name);
+	if (index < 0)
+		return index;
+	parameter.tensor = (uint32_t)index;
+	tensor = &loader->run->tensors.at[index];
+	tensor->bytes = parameter.bytes;
+	tensor->dtype = parameter.dtype;
+	return lw_vec_push(&rank->parameters, parameter);
 }
 
 static int add_gradient(struct lw_loader *loader, sqlite3_stmt *row)

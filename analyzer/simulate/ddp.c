@@ -66,6 +66,61 @@ uint32_t lw_ddp_assign(const struct lw_hvd_tensor *tensors, uint32_t n,
 	return n_buckets;
 }
 
+/* One row of ready times, by bucket. */
+static void bucket_row(const int64_t *ready_ns, uint32_t n_tensors, const uint32_t *bucket_of,
+	int64_t *ret_ns, uint32_t n_buckets)
+{
+	int64_t before_ns = LW_HVD_NOT_IN_STEP;
+
+	for (uint32_t b = 0; b < n_buckets; b++)
+		ret_ns[b] = LW_HVD_NOT_IN_STEP;
+	for (uint32_t t = 0; t < n_tensors; t++)
+		if (ready_ns[t] > ret_ns[bucket_of[t]])
+			ret_ns[bucket_of[t]] = ready_ns[t];
+	for (uint32_t b = 0; b < n_buckets; b++) {
+		if (ret_ns[b] < 0)
+			continue;
+		before_ns = ret_ns[b] > before_ns ? ret_ns[b] : before_ns;
+		ret_ns[b] = before_ns;
+	}
+}
+
+int lw_ddp_as_buckets(const struct lw_hvd_input *input, const struct lw_ddp_setting *setting,
+	struct lw_hvd_input **ret_input)
+{
+	size_t n = input->n_tensors, n_rows = (size_t)input->n_steps * input->n_ranks;
+	struct lw_hvd_input *buckets = calloc(1,
+		sizeof(*buckets) + n * sizeof(struct lw_hvd_tensor) + n_rows * n * sizeof(int64_t));
+	uint32_t *bucket_of = calloc(2 * n + 1, sizeof(*bucket_of)), n_buckets;
+	struct lw_hvd_tensor *tensors;
+	int64_t *ready_ns;
+
+	if (!buckets || !bucket_of) {
+		free(buckets);
+		free(bucket_of);
+		return lw_fail(LW_ERR_NOMEM, "no memory for %zu gradients", n);
+	}
+	tensors = (struct lw_hvd_tensor *)(buckets + 1);
+	ready_ns = (int64_t *)(tensors + n);
+	n_buckets =
+		lw_ddp_assign(input->tensors, input->n_tensors, setting, bucket_of, bucket_of + n);
+	for (uint32_t t = 0; t < n; t++) {
+		tensors[bucket_of[t]].bytes += input->tensors[t].bytes;
+		tensors[bucket_of[t]].fuse_class = -1;
+	}
+	for (size_t row = 0; row < n_rows; row++)
+		bucket_row(input->ready_ns + row * n, input->n_tensors, bucket_of,
+			ready_ns + row * n_buckets, n_buckets);
+	free(bucket_of);
+	*buckets = *input;
+	buckets->n_tensors = n_buckets;
+	buckets->tensors = tensors;
+	buckets->ready_ns = ready_ns;
+	buckets->group_of = NULL;
+	*ret_input = buckets;
+	return LW_OK;
+}
+
 /* ---- one step ---------------------------------------------------------------------------------- */
 
 struct context {
@@ -121,7 +176,7 @@ static void queue_buckets(struct context *c)
 
 struct running {
 	uint32_t place;
-	double left_ns; /* of its time alone */
+	double fixed_ns, left_ns; /* to go, of its time alone: first fixed, then on the wire */
 };
 
 struct wire { /* what runs now */
@@ -131,7 +186,16 @@ struct wire { /* what runs now */
 	int64_t freed_ns; /* the newest end */
 };
 
-/* What each of @n operations gets done in a time, of what it would get done alone. */
+static uint32_t n_on_wire(const struct wire *wire)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < wire->n; i++)
+		n += wire->at[i].fixed_ns <= 0;
+	return n;
+}
+
+/* What each of @n operations on the wire gets done in a time, of what it would get done alone. */
 static double share(const struct context *c, uint32_t n)
 {
 	return n < 2 ? 1 : fmin(c->cost->sharing, n) / n;
@@ -144,15 +208,38 @@ static int64_t after(int64_t since_ns, double from_ns, double to_ns)
 	return to_ns > first_ns ? (int64_t)(to_ns - first_ns) : 0;
 }
 
+/* @to_ns: no operation comes onto the wire or ends before. */
 static void advance(struct context *c, struct wire *wire, double to_ns)
 {
-	double part = share(c, wire->n);
+	double part = share(c, n_on_wire(wire)), passed_ns = fmax(to_ns - wire->now_ns, 0);
 
-	for (uint32_t i = 0; i < wire->n; i++)
-		wire->at[i].left_ns -= (to_ns - wire->now_ns) * part;
+	for (uint32_t i = 0; i < wire->n; i++) {
+		if (wire->at[i].fixed_ns > 0)
+			wire->at[i].fixed_ns -= passed_ns;
+		else
+			wire->at[i].left_ns -= passed_ns * part;
+	}
 	for (uint32_t r = 0; r < c->input->n_ranks && wire->n > 0; r++)
 		c->busy_ns[r] += after(c->blocked_ns[r], wire->now_ns, to_ns);
 	wire->now_ns = fmax(to_ns, wire->now_ns);
+}
+
+/* Which operation is the next to come onto the wire or to end. Return: when, INFINITY = none runs. */
+static double next_event(const struct context *c, const struct wire *wire, uint32_t *ret_i)
+{
+	double part = share(c, n_on_wire(wire)), next_ns = INFINITY;
+
+	for (uint32_t i = 0; i < wire->n; i++) {
+		const struct running *op = &wire->at[i];
+		double at_ns = wire->now_ns +
+			       (op->fixed_ns > 0 ? op->fixed_ns : fmax(op->left_ns, 0) / part);
+
+		if (at_ns < next_ns) {
+			next_ns = at_ns;
+			*ret_i = i;
+		}
+	}
+	return next_ns;
 }
 
 /* When the last rank takes the next bucket; @wire has a free thread. */
@@ -185,9 +272,10 @@ static void begin(struct context *c, struct wire *wire, int64_t at_ns)
 		: at_ns > c->wire_free_ns ? at_ns - c->wire_free_ns
 					  : 0,
 		INT64_MAX, c->step, place};
-	double alone_ns = c->cost->wire_ns(c->cost->context, &op);
+	double alone_ns = fmax(c->cost->wire_ns(c->cost->context, &op) + c->cost->more_ns, 0);
+	double fixed_ns = fmin(c->cost->fixed_ns, alone_ns);
 
-	wire->at[wire->n++] = (struct running){place, alone_ns};
+	wire->at[wire->n++] = (struct running){place, fixed_ns, alone_ns - fixed_ns};
 	if (c->totals.n_batches == 0 || op.bytes < c->totals.min_batch_bytes)
 		c->totals.min_batch_bytes = op.bytes;
 	if (op.bytes > c->totals.max_batch_bytes)
@@ -221,23 +309,24 @@ static void run_wire(struct context *c)
 	int64_t next_ns = INT64_MAX; /* known as soon as a thread is free for it */
 
 	while (wire.n_done < c->n_sent) {
-		uint32_t first = 0;
-		double end_ns = INFINITY;
+		uint32_t i = 0;
+		double event_ns;
 
 		if (next_ns == INT64_MAX && wire.n_begun < c->n_sent && wire.n < c->n_threads)
 			next_ns = take_next(c, &wire);
-		for (uint32_t i = 1; i < wire.n; i++)
-			if (wire.at[i].left_ns < wire.at[first].left_ns)
-				first = i;
-		if (wire.n > 0)
-			end_ns = wire.now_ns + fmax(wire.at[first].left_ns, 0) / share(c, wire.n);
-		if (next_ns == INT64_MAX || end_ns <= (double)next_ns) {
-			advance(c, &wire, end_ns);
-			finish(c, &wire, first);
-		} else {
+		event_ns = next_event(c, &wire, &i);
+		if (next_ns != INT64_MAX && event_ns > (double)next_ns) {
 			advance(c, &wire, (double)next_ns);
 			begin(c, &wire, next_ns);
 			next_ns = INT64_MAX;
+			continue;
+		}
+		if (wire.at[i].fixed_ns > 0) {
+			advance(c, &wire, event_ns);
+			wire.at[i].fixed_ns = 0;
+		} else {
+			advance(c, &wire, event_ns);
+			finish(c, &wire, i);
 		}
 	}
 }
@@ -250,6 +339,7 @@ static void end_step(struct context *c, int64_t *ret_step_ns)
 	for (uint32_t r = 0; r < c->input->n_ranks; r++) {
 		size_t at = (size_t)c->step * c->input->n_ranks + r;
 		double now_ns = (double)c->blocked_ns[r], copied_ns = 0, exposed_ns;
+		double copy_ns = c->cost->copy_ns_per_byte + c->cost->finish_ns_per_byte;
 		double last_bytes = c->cost->last_bytes;
 
 		for (uint32_t i = 0; i < c->n_sent; i++) {
@@ -259,12 +349,12 @@ static void end_step(struct context *c, int64_t *ret_step_ns)
 			last_bytes = c->bytes[c->sent[i]];
 			if (i + 1 == c->n_sent)
 				break;
-			now_ns += c->cost->copy_ns_per_byte * last_bytes;
-			copied_ns += c->cost->copy_ns_per_byte * last_bytes;
+			now_ns += copy_ns * last_bytes;
+			copied_ns += copy_ns * last_bytes;
 		}
 		c->resumed_ns[r] = (int64_t)llround(now_ns);
-		now_ns += (double)c->input->tail_ns[at] +
-			  c->cost->copy_ns_per_byte * (last_bytes - c->cost->last_bytes);
+		now_ns += (double)c->input->tail_ns[at] + copy_ns * last_bytes -
+			  c->cost->copy_ns_per_byte * c->cost->last_bytes;
 		c->end_ns[r] = (int64_t)llround(fmax(now_ns, (double)c->resumed_ns[r]));
 		ret_step_ns[at] = c->end_ns[r] - c->start_ns[r];
 		exposed_ns = (double)(c->resumed_ns[r] - c->blocked_ns[r]);

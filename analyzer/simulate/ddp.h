@@ -12,7 +12,8 @@
  *  - a bucket is queued on a rank when its last gradient is complete and all earlier buckets have been
  *    queued. Worker threads (2 for each network device) take buckets in that order, so as many
  *    all-reduces run at a time; each starts on the wire when the last rank has taken it;
- *  - operations that run at a time share the wire equally. Together they get done `sharing` times what
+ *  - an operation first spends its fixed cost, which hides behind others that run meanwhile; then it
+ *    shares the wire equally with those that do the same. Together they get done `sharing` times what
  *    one gets done alone: 1 on a link that one of them fills, more where each has idle moments;
  *  - when its backward pass is over, the training thread waits for one bucket after the other, and
  *    copies each back into the gradients.
@@ -37,10 +38,13 @@ struct lw_ddp_cost {
 	/* time of one collective that runs alone, from the last rank's start to the end, ns */
 	double (*wire_ns)(const void *context, const struct lw_hvd_op *op);
 	const void *context;
-	double sharing;     /* 1 .. n_threads */
+	double fixed_ns; /* of that: does not keep the wire from others */
+	double more_ns;  /* than wire_ns says, an operation: where a what-if scales the two apart */
+	double sharing;  /* 1 .. n_threads */
 	double dispatch_ns; /* from a bucket's last gradient to its start, when a thread is free */
 	double wake_ns;     /* from its end to the training thread that waits for it */
-	double copy_ns_per_byte; /* back into the gradients, of bytes sent */
+	double copy_ns_per_byte;   /* back into the gradients, of bytes sent */
+	double finish_ns_per_byte; /* more, when compressed gradients become whole again */
 	double last_bytes; /* sent in the last bucket as recorded: its copy is in the ready times */
 };
 
@@ -70,6 +74,14 @@ struct lw_ddp_observer { /* what a test or a run generator may watch; each may b
  */
 uint32_t lw_ddp_assign(const struct lw_hvd_tensor *tensors, uint32_t n,
 	const struct lw_ddp_setting *setting, uint32_t *ret_bucket_of, uint32_t *scratch);
+
+/**
+ * lw_ddp_as_buckets() - @input with each bucket as one tensor, ready when its last gradient is and all
+ * buckets before it are; none of them fuses.
+ * @ret_input: one block, free() it. Return: LW_OK, LW_ERR_NOMEM.
+ */
+int lw_ddp_as_buckets(const struct lw_hvd_input *input, const struct lw_ddp_setting *setting,
+	struct lw_hvd_input **ret_input);
 
 /**
  * lw_ddp_sim_run() - simulate all steps of @input, one after the other on every rank.

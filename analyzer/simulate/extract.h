@@ -36,6 +36,15 @@ void lw_extract_groups(const struct lw_run *run, struct lw_replay *replay);
 /** lw_extract_cost() - what rounds, copies, polls and the wire cost; after lw_extract_job(). */
 int lw_extract_cost(struct lw_run *run, struct lw_replay *replay);
 
+/**
+ * lw_extract_ddp_job() - of a torch DDP run, after lw_extract_job(): limits of buckets, and gradients
+ * instead of buckets where the run holds them.
+ */
+int lw_extract_ddp_job(const struct lw_run *run, struct lw_replay *replay);
+
+/** lw_extract_ddp_cost() - what its wire, threads and copies cost, instead of lw_extract_cost(). */
+int lw_extract_ddp_cost(const struct lw_run *run, struct lw_replay *replay);
+
 /** lw_extract_is_counted() - step @step counts on every rank. */
 bool lw_extract_is_counted(const struct lw_run *run, size_t step);
 

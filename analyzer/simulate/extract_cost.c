@@ -414,12 +414,7 @@ int lw_extract_cost(struct lw_run *run, struct lw_replay *replay)
 	int status = take_rounds(run, replay->setting.cycle_ns, replay);
 
 	take_copies(run, &replay->cost);
-	if (status < 0)
-		return status;
-	if (replay->is_ddp) /* no rounds; what they hold of the wire's latency is not known either */
-		replay->cost.round_ns = replay->cost.dispatch_ns = replay->cost.between_ns =
-			replay->cost.late_ns = 0;
-	else
+	if (status == LW_OK)
 		status = take_oversleep(run, replay->setting.cycle_ns, &replay->cost);
 	if (status == LW_OK)
 		status = take_poll(run, &replay->cost);

@@ -216,11 +216,16 @@ int lw_fine_predict(const struct lw_replay *replay, const struct lw_fit *fit,
 	struct watcher watcher = {.status = LW_OK};
 	struct wire wire = {.cost = &fit->cost[LW_FIT_COST_WIRE].cost};
 	const struct lw_hvd_observer observer = {.batch = watch, .context = &watcher};
+	struct lw_hvd_input *buckets = NULL; /* of torch DDP */
 	int64_t *step_ns = NULL;
 	int status = lw_whatif_job(replay, whatif, &job);
 
+	if (status == LW_OK && job.is_ddp)
+		status = lw_ddp_as_buckets(&job.input, &job.ddp, &buckets);
 	if (status < 0)
 		goto done;
+	if (buckets)
+		job.input = *buckets;
 	wire.n_ranks = (int)job.input.n_ranks;
 	wire.hop = fitted_hop(fit, replay->input.n_ranks, whatif);
 	if (!isfinite(wire.hop.latency_ns) || !isfinite(wire.hop.ns_per_byte)) {
@@ -251,6 +256,7 @@ int lw_fine_predict(const struct lw_replay *replay, const struct lw_fit *fit,
 done:
 	if (status == LW_OK)
 		*ret_answer = answer;
+	free(buckets);
 	free(mean);
 	free(step_ns);
 	free(watcher.ready_ns);

@@ -50,10 +50,17 @@ static double simulate(
 {
 	uint32_t n_ranks = job->input.n_ranks, n = job->input.n_steps - 1;
 
-	job->cost.wire_ns = lw_wire_ns;
-	job->cost.context = &job->wire;
-	if (lw_hvd_sim_run(job->sim, &job->input, &job->setting, &job->cost, job->step_ns,
-		    ret_totals, NULL) < 0)
+	int status;
+
+	job->cost.wire_ns = job->ddp_cost.wire_ns = lw_wire_ns;
+	job->cost.context = job->ddp_cost.context = &job->wire;
+	if (job->is_ddp)
+		status = lw_ddp_sim_run(
+			&job->input, &job->ddp, &job->ddp_cost, job->step_ns, ret_totals, NULL);
+	else
+		status = lw_hvd_sim_run(job->sim, &job->input, &job->setting, &job->cost,
+			job->step_ns, ret_totals, NULL);
+	if (status < 0)
 		return NAN;
 	for (uint32_t s = 0; s < n; s++) {
 		double sum_ns = 0;
@@ -121,8 +128,13 @@ int lw_replay_new(struct lw_run *run, struct lw_replay **ret_replay)
 
 	if (status == LW_OK)
 		status = lw_extract_job(run, replay);
-	if (status == LW_OK)
+	if (status == LW_OK && replay->is_ddp) {
+		status = lw_extract_ddp_job(run, replay);
+		if (status == LW_OK)
+			status = lw_extract_ddp_cost(run, replay);
+	} else if (status == LW_OK) {
 		status = lw_extract_cost(run, replay);
+	}
 	if (status == LW_OK)
 		status = lw_hvd_sim_new(
 			replay->input.n_ranks, replay->input.n_tensors, &replay->sim);
@@ -163,6 +175,35 @@ static void extrapolate(
 		is_larger
 			? "it sends larger operations than any in this run: their cost is extrapolated"
 			: "it sends smaller operations than any in this run: their cost under load is not known";
+}
+
+/* The same for operations at a time, of which the run may not say what they get done together, and for
+ * the fixed cost of smaller ones than it holds: none, or twice as much. */
+static void share_otherwise(const struct lw_replay *replay, struct lw_whatif_job *job,
+	struct lw_prediction *prediction, double *sorted, double raw_ns)
+{
+	bool is_smaller = prediction->totals.n_batches > 0 &&
+			  (double)prediction->totals.min_batch_bytes < job->wire.all.min_bytes &&
+			  !lw_wire_knows(&job->wire, (double)prediction->totals.min_batch_bytes);
+	double doubt_ns = is_smaller ? job->ddp_cost.fixed_ns : 0, more_ns = job->ddp_cost.more_ns;
+	double low_ns, high_ns;
+
+	job->wire.guess = LW_WIRE_FITTED;
+	job->ddp_cost.sharing = replay->ddp.sharing_high;
+	job->ddp_cost.more_ns = more_ns - doubt_ns;
+	low_ns = simulate(job, NULL, sorted, NULL) - raw_ns;
+	job->ddp_cost.sharing = replay->ddp.sharing_low;
+	job->ddp_cost.more_ns = more_ns + doubt_ns;
+	high_ns = simulate(job, NULL, sorted, NULL) - raw_ns;
+	prediction->step_ns.low += fmin(low_ns, 0);
+	prediction->step_ns.high += fmax(high_ns, 0);
+	prediction->error.sizes_ns += (fmax(high_ns, 0) - fmin(low_ns, 0)) / 2;
+	if (high_ns - low_ns <= EXTRAPOLATED_FRAC * raw_ns)
+		return;
+	prediction->is_extrapolated = true;
+	prediction->step_ns.how = LW_ASSUMED;
+	prediction->step_ns.why =
+		"it runs operations at a time, or of sizes, that this run holds too few of: what they take then is assumed";
 }
 
 /* 95 % half width around 0, of replicates that scatter around it. */
@@ -230,6 +271,8 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 	prediction.is_recorded = lw_whatif_is_recorded(replay, whatif);
 	prediction.fusion_bytes = (double)job.setting.fusion_bytes;
 	prediction.cycle_ns = (double)job.setting.cycle_ns;
+	prediction.bucket_cap_bytes = (double)job.ddp.cap_bytes;
+	prediction.first_bucket_bytes = (double)job.ddp.first_bytes;
 	prediction.n_ranks = job.input.n_ranks;
 	prediction.n_passes = whatif->backward_passes > 1 ? whatif->backward_passes : 1;
 	simulate(&job, raw_ns, sorted, &prediction.totals);
@@ -254,6 +297,8 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 		(!lw_wire_knows(&job.wire, (double)prediction.totals.min_batch_bytes) ||
 			!lw_wire_knows(&job.wire, (double)prediction.totals.max_batch_bytes)))
 		extrapolate(&job, &prediction, sorted, median_ns);
+	if (job.is_ddp && !prediction.is_recorded)
+		share_otherwise(replay, &job, &prediction, sorted, median_ns);
 	prediction.step_ns.low = fmax(prediction.step_ns.low, 0);
 	for (uint32_t s = 0; ret_step_ns && s < n; s++)
 		ret_step_ns[s] = raw_ns[s] + replay->bias_ns;

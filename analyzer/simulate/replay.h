@@ -5,8 +5,8 @@
  * Reads:  a run after match and step.   Writes: nothing; findings become diags of the run.
  * Not for: the loop itself (hvd_cycle.h), or which setting to take (advise/).
  *
- * A torch DDP run is replayed with the buckets that it recorded: each is sent, alone and in order, when
- * every rank has it. That is the same loop without a period, a round's cost or fusion.
+ * A torch DDP run is replayed by the simulator of ddp.h: its tensors are gradients, which other limits
+ * put into other buckets, or the recorded buckets where the run does not say what they hold.
  *
  * The recorded setting is replayed first. What the replay misses, the recorded median step minus the
  * simulated one, is added to every prediction: compute is replayed as recorded, so a miss can only
@@ -23,8 +23,16 @@
 #include <stdint.h>
 
 #include "analyzer/run.h"
+#include "analyzer/simulate/ddp.h"
 #include "analyzer/simulate/hvd_cycle.h"
 #include "analyzer/simulate/wire.h"
+
+struct lw_ddp { /* of a torch DDP run; else zeroed */
+	struct lw_ddp_setting setting;
+	struct lw_ddp_cost cost;          /* without wire: that is set for each run */
+	double sharing_low, sharing_high; /* 95 % */
+	const char *why_fixed; /* static: why other buckets cannot be predicted; NULL = they can */
+};
 
 struct lw_replay {
 	/* the job: input.* point into what follows */
@@ -39,8 +47,9 @@ struct lw_replay {
 	double *recorded_step_ns; /* [n_steps]: mean over ranks, without the doubled first */
 	uint32_t n_steps;
 	struct lw_hvd_setting setting; /* as recorded */
-	bool is_ddp;                   /* torch DDP: its recorded buckets, no loop, no settings */
-	bool is_setting_known;         /* else Horovod's defaults are assumed */
+	bool is_ddp;                   /* torch DDP: no loop, and its own settings */
+	struct lw_ddp ddp;
+	bool is_setting_known;   /* else Horovod's defaults are assumed */
 	struct lw_hvd_cost cost; /* without wire: that is set for each run; owns its scatters */
 	struct lw_wire wire;
 	/* what the run was like */
@@ -86,10 +95,12 @@ struct lw_whatif {
 	 * takes as long to compute; 0 = as recorded */
 	uint32_t layer;
 	double layer_bytes_frac;
+	/* torch DDP: limits of its buckets, of the first and of the others; 0 = as recorded */
+	double bucket_cap_bytes, first_bucket_bytes;
 };
 
 #define LW_WHATIF_RECORDED                                                                         \
-	((struct lw_whatif){NAN, NAN, 0, 1, 1, 1, 0, NULL, false, 0, 0, 0, false, 0, 0})
+	((struct lw_whatif){NAN, NAN, 0, 1, 1, 1, 0, NULL, false, 0, 0, 0, false, 0, 0, 0, 0})
 
 /* What the interval of a prediction is made of: half widths, ns. They are independent of each other, so
  * their squares add up; only what is not known about sizes is added as it is. */
@@ -98,7 +109,7 @@ struct lw_prediction_error {
 	double replay_ns;   /* what the replay of the recorded setting missed, corrected or not */
 	double costs_ns;    /* the costs of its operations were fitted */
 	double settings_ns; /* what is missed of other settings alone; 0 for the recorded one */
-	double sizes_ns;    /* sizes that the run does not hold */
+	double sizes_ns;    /* sizes, and operations at a time, that the run does not hold */
 };
 
 struct lw_prediction {
@@ -106,6 +117,7 @@ struct lw_prediction {
 	bool is_recorded;         /* the setting of the run itself */
 	bool is_extrapolated;     /* sends operations unlike any the run holds: why says which */
 	double fusion_bytes, cycle_ns;
+	double bucket_cap_bytes, first_bucket_bytes; /* torch DDP, else 0 */
 	uint32_t n_ranks;
 	uint32_t n_passes; /* backward passes in this step, of the recorded steps' length; >= 1 */
 	struct lw_prediction_error error;
@@ -135,7 +147,8 @@ uint32_t lw_replay_n(const struct lw_replay *replay);
 /**
  * lw_replay_predict() - the median step under @whatif.
  * @ret_step_ns: NULL, or lw_replay_n() corrected step times (mean over ranks), in recorded order
- * Return: LW_OK, LW_ERR_UNSUPPORTED (threshold, cycle or groups asked of a DDP run, ranks of a run of
+ * Return: LW_OK, LW_ERR_UNSUPPORTED (threshold, cycle or groups asked of a DDP run, buckets of another
+ * run or of one that does not say what they hold, ranks of a run of
  * one rank, groups of a run that has some, compression of one that sends 16 bits, no such layer),
  * LW_ERR_NOMEM.
  */

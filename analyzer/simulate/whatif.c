@@ -14,6 +14,9 @@ void lw_whatif_recorded(const struct lw_replay *replay, struct lw_whatif_job *jo
 	*job = (struct lw_whatif_job){.input = replay->input,
 		.setting = replay->setting,
 		.cost = replay->cost,
+		.is_ddp = replay->is_ddp,
+		.ddp = replay->ddp.setting,
+		.ddp_cost = replay->ddp.cost,
 		.wire = replay->wire,
 		.sim = replay->sim,
 		.step_ns = replay->step_ns};
@@ -73,6 +76,16 @@ static double convert_ns_per_byte(const struct lw_replay *replay, const struct l
 		       : whatif->convert_ns_per_byte;
 }
 
+static bool asks_buckets(const struct lw_whatif *whatif)
+{
+	return whatif->bucket_cap_bytes > 0 || whatif->first_bucket_bytes > 0;
+}
+
+static bool is_same_limit(double asked_bytes, uint64_t recorded_bytes)
+{
+	return !(asked_bytes > 0) || (uint64_t)asked_bytes == recorded_bytes;
+}
+
 static uint32_t ranks_of(const struct lw_replay *replay, const struct lw_whatif *whatif)
 {
 	return whatif->n_ranks ? whatif->n_ranks : replay->input.n_ranks;
@@ -91,6 +104,8 @@ bool lw_whatif_is_recorded(const struct lw_replay *replay, const struct lw_whati
 		       (uint64_t)whatif->fusion_bytes != replay->setting.fusion_bytes) &&
 	       !(isfinite(whatif->cycle_ns) &&
 		       (int64_t)llround(whatif->cycle_ns) != replay->setting.cycle_ns) &&
+	       is_same_limit(whatif->bucket_cap_bytes, replay->ddp.setting.cap_bytes) &&
+	       is_same_limit(whatif->first_bucket_bytes, replay->ddp.setting.first_bytes) &&
 	       ranks_of(replay, whatif) == replay->input.n_ranks && whatif->bandwidth_frac == 1 &&
 	       whatif->latency_frac == 1 && whatif->compute_frac == 1 && !is_job_changed(whatif);
 }
@@ -111,6 +126,11 @@ static int refuse(const struct lw_replay *replay, const struct lw_whatif *whatif
 	if (replay->is_ddp && (isfinite(whatif->fusion_bytes) || isfinite(whatif->cycle_ns)))
 		return lw_fail(LW_ERR_UNSUPPORTED,
 			"torch DDP has no fusion threshold and no cycle time: its buckets are made when the job starts");
+	if (!replay->is_ddp && asks_buckets(whatif))
+		return lw_fail(LW_ERR_UNSUPPORTED,
+			"buckets are torch DDP's: Horovod fuses tensors up to its threshold");
+	if (replay->is_ddp && asks_buckets(whatif) && replay->ddp.why_fixed)
+		return lw_fail(LW_ERR_UNSUPPORTED, "%s", replay->ddp.why_fixed);
 	if (replay->is_ddp && (asks_groups(whatif) || whatif->is_group_fusion_off))
 		return lw_fail(LW_ERR_UNSUPPORTED,
 			"explicit groups are Horovod's: torch DDP puts gradients into buckets");
@@ -218,6 +238,12 @@ static void change_settings(const struct lw_whatif *whatif, struct lw_whatif_job
 	if (isfinite(whatif->cycle_ns))
 		job->setting.cycle_ns = (int64_t)llround(whatif->cycle_ns);
 	job->setting.is_group_fusion_off |= whatif->is_group_fusion_off;
+	if (whatif->bucket_cap_bytes > 0)
+		job->ddp.cap_bytes = (uint64_t)whatif->bucket_cap_bytes;
+	if (whatif->first_bucket_bytes > 0)
+		job->ddp.first_bytes = (uint64_t)whatif->first_bucket_bytes;
+	if (asks_wire_frac(whatif)) /* limits are of gradients, what fills them is as sent */
+		job->ddp.wire_frac *= whatif->wire_frac;
 }
 
 int lw_whatif_job(
@@ -244,6 +270,9 @@ int lw_whatif_job(
 		return status;
 	job->cost.round_ns *= job->wire.scale.latency_frac;
 	job->cost.late_ns *= job->wire.scale.latency_frac;
+	job->ddp_cost.fixed_ns *= job->wire.scale.latency_frac;
+	job->ddp_cost.more_ns = replay->ddp.cost.fixed_ns *
+				(job->wire.scale.latency_frac - job->wire.scale.volume_frac);
 	if (is_changed) {
 		job->tensors = malloc((n_tensors + 1) * sizeof(*job->tensors));
 		job->group_of = malloc((n_tensors + 1) * sizeof(*job->group_of));
@@ -263,6 +292,7 @@ int lw_whatif_job(
 		job->input.tensors = job->tensors;
 		rows.convert_ns = is_converted ? convert_ns : NULL;
 	}
+	job->ddp_cost.finish_ns_per_byte = job->cost.finish_ns_per_byte;
 	if (status == LW_OK &&
 		(rows.n_ranks != replay->input.n_ranks || rows.compute_frac != 1 ||
 			rows.n_passes > 1 || rows.is_balanced || rows.group_of || rows.convert_ns))

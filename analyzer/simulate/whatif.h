@@ -13,9 +13,12 @@ struct lw_whatif_job {
 	struct lw_hvd_input input;
 	struct lw_hvd_setting setting;
 	struct lw_hvd_cost cost; /* without wire_ns and context */
-	struct lw_wire wire;     /* a view: the replay's own arrays */
-	struct lw_hvd_sim *sim;  /* the replay's, or its own for more ranks */
-	int64_t *step_ns;        /* [n_steps][n_ranks], scratch */
+	bool is_ddp;             /* then ddp and ddp_cost instead of sim, setting and cost */
+	struct lw_ddp_setting ddp;
+	struct lw_ddp_cost ddp_cost;
+	struct lw_wire wire;    /* a view: the replay's own arrays */
+	struct lw_hvd_sim *sim; /* the replay's, or its own for more ranks */
+	int64_t *step_ns;       /* [n_steps][n_ranks], scratch */
 	/* owned, where the job differs from the recorded one; else NULL and false */
 	struct lw_hvd_tensor *tensors;
 	int32_t *group_of;

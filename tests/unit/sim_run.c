@@ -259,6 +259,8 @@ void sim_run_free(struct lw_run *run)
 	lw_vec_foreach (rank, &run->ranks) {
 		lw_vec_free(&rank->batches);
 		lw_vec_free(&rank->members);
+		lw_vec_free(&rank->parameters);
+		lw_vec_free(&rank->gradients);
 		lw_vec_free(&rank->waits);
 		lw_vec_free(&rank->cycles);
 		lw_vec_free(&rank->steps);

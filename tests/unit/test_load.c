@@ -421,6 +421,10 @@ static void parameters_and_gradients_come_in_order_to_their_ranks(void **state)
 	assert_int_equal(run->ranks.at[0].parameters.at[1].position, 1);
 	assert_int_equal(run->ranks.at[1].parameters.at[0].reducer, 1);
 	assert_int_equal(run->ranks.at[1].parameters.at[0].bytes, 0);
+	assert_string_equal(
+		run->tensors.at[run->ranks.at[0].parameters.at[1].tensor].name, "parameter.1");
+	assert_string_equal(
+		run->tensors.at[run->ranks.at[1].parameters.at[0].tensor].name, "ddp1.parameter.0");
 	assert_int_equal(run->ranks.at[0].gradients.n, 2);
 	assert_int_equal(run->ranks.at[0].gradients.at[0].at_ns, 60);
 	assert_int_equal(run->ranks.at[0].gradients.at[1].position, 0);
