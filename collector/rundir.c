@@ -91,6 +91,8 @@ bool lw_rundir_remove(const char *path)
 	}
 	while ((entry = readdir(listing))) {
 		has_rings |= ends_with(entry->d_name, LW_RUNDIR_RING_EXT);
+		if (!strncmp(entry->d_name, LW_RUNDIR_PROBE, strlen(LW_RUNDIR_PROBE)))
+			unlinkat(dirfd(listing), entry->d_name, 0);
 		if (!draft_of(entry->d_name))
 			continue;
 		if (is_process(draft_of(entry->d_name)))

@@ -178,6 +178,7 @@ void lw_mpi_initialized(void)
 	lw_place_confirmed(rank, size);
 	lw_mpi_comms_start();
 	lw_hook_report("mpi", LW_HOOK_ACTIVE, N_FUNCTIONS, library);
+	lw_mpi_probe(rank, size);
 	lw_mpi_live = lw_live;
 	errno = saved_errno;
 }

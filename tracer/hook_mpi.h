@@ -321,6 +321,11 @@ lw_mpi_run_fn lw_mpi_run_finalize, lw_mpi_run_abort;
 /** lw_mpi_initialized() - MPI_Init or MPI_Init_thread came back without an error, in any language. */
 void lw_mpi_initialized(void);
 
+/* ---- hook_mpi_probe.c ------------------------------------------------------------------------------ */
+
+/** lw_mpi_probe() - MPI is up: the probe of a plain MPI job, if one is asked for on all ranks. */
+void lw_mpi_probe(int rank, int size);
+
 /* ---- the wrappers themselves ------------------------------------------------------------------------ */
 
 #define LW_MPI_P0  void

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* internal.h - between core.c, record.c and link.c only; hooks use tracer.h. */
+/* internal.h - between core.c, record.c, link.c and hook_mpi_probe.c only; other hooks use tracer.h. */
 #ifndef LAPWING_TRACER_INTERNAL_H
 #define LAPWING_TRACER_INTERNAL_H
 

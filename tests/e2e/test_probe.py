@@ -12,7 +12,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import jsonschema
 import rings
-from horovod_run import BUILD, Run
+from horovod_run import BUILD, SOURCE, Run
 
 LAPWING = os.path.join(BUILD, "bin", "lapwing")
 SIZES = {8, 64, 512, 2 << 10, 8 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20, 8 << 20, 32 << 20}
@@ -130,8 +130,43 @@ def recorded(launcher):
         assert values[0] == values[1], values
         steps = [reports[name]["steps"]["n"] + reports[name]["steps"]["n_excluded"] for name in ("probe", "plain")]
         assert steps[0] == steps[1], steps
-        ratio = reports["probe"]["network"]["ratio"]["value"]
-        print(f"{launcher}: record --probe=1: {n} operations in {span_s:.2f} s; sent / expected per step {ratio}")
+        print(f"{launcher}: record --probe=1: {n} operations in {span_s:.2f} s")
+
+
+def plain_mpi(mpi):
+    """No Horovod: all-reduces on a copy of MPI_COMM_WORLD, where all ranks are seen to be asked; else none, and no hang."""
+    n_ranks = 3
+    launcher = [f"mpirun.{mpi}", "-np", str(n_ranks)] + (["--oversubscribe"] if mpi == "openmpi" else [])
+    one_asked = ["bash", "-c", 'if [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ]; then export LAPWING_PROBE=1; fi; exec "$0"']
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "allreduce")
+        subprocess.run([f"mpicc.{mpi}", "-O1", "-w", os.path.join(SOURCE, "tests/e2e/programs/allreduce.c"), "-o", program],
+                       check=True)
+
+        def job(name, *command):
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, cwd=folder)
+            assert done.returncode == 0, (name, done.stdout, done.stderr)
+            assert sorted(json.loads(line)["rank"] for line in done.stdout.splitlines()) == list(range(n_ranks)), done.stdout
+            with sqlite3.connect(os.path.join(folder, name)) as db:
+                return ({rank: db.execute("SELECT number, burst, position, bytes FROM v_probe WHERE rank = ? ORDER BY number",
+                                          (rank,)).fetchall() for rank in range(n_ranks)},
+                        db.execute("SELECT op, sent_bytes, count(*) FROM collective GROUP BY 1, 2 ORDER BY 1, 2").fetchall(),
+                        db.execute("SELECT d.text FROM hook k JOIN string n ON n.id = k.name_id JOIN string d ON d.id = k.detail_id"
+                                   " WHERE n.text = 'probe'").fetchall())
+
+        record = [LAPWING, "record", "-q"]
+        plain = job("plain", *record, "-o", "plain", "--", *launcher, program)
+        assert not any(plain[0].values()) and plain[2] == [], plain
+        probe = job("probe", *record, "--probe=1", "-o", "probe", "--", *launcher, program)
+        assert probe[0][0] and all(probe[0][rank] == probe[0][0] for rank in range(n_ranks)), probe[0]
+        assert probe[1] == plain[1] and probe[2] == [], (probe[1:], plain[1:])
+        one = job("one", *record, "-o", "one", "--", *launcher, *one_asked, program)
+        assert not any(one[0].values()) and one[1] == plain[1] and len(one[2]) == 1, one
+        each = job("each.0", *launcher, *record, "--probe=1", "-o", "each.%r", "--", program)
+        assert not any(each[0].values()) and "one host" in each[2][0][0], each
+    print(f"{mpi}: plain MPI, --probe=1: {len(probe[0][0])} operations, up to {max(size for *_, size in probe[0][0])} bytes, "
+          f"{n_ranks} ranks alike; none when one rank is asked, or each is recorded alone")
 
 
 def bad_options():
@@ -142,6 +177,8 @@ def bad_options():
 
 def main():
     bad_options()
+    for mpi in ("openmpi", "mpich"):
+        plain_mpi(mpi)
     for launcher in sys.argv[1:] or ["gloo", "mpi"]:
         for test in (probed, asked_on_one_rank, without_a_tracer_on_one_rank, without_a_cache, recorded):
             test(launcher)
