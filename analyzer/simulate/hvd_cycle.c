@@ -125,20 +125,20 @@ static void collect_pending(struct context *c)
 {
 	struct lw_hvd_sim *sim = c->sim;
 	const int64_t *ready_ns = step_ready(c, 0);
-	uint32_t n_tensors = c->input->n_tensors;
+	uint32_t n_tensors = c->input->n_tensors, n_ranks = c->input->n_ranks;
 	int64_t *last_ns = sim->last_ready_ns;
 
-	for (uint32_t t = 0; t < n_tensors; t++)
-		last_ns[t] = ready_ns[t] < 0 ? INT64_MAX : sim->start_ns[0] + ready_ns[t];
-	for (uint32_t r = 1; r < c->input->n_ranks; r++) {
-		int64_t start_ns = sim->start_ns[r];
+	for (uint32_t t = 0; t < n_tensors; t++) {
+		const int64_t *of_rank_ns = ready_ns + t;
+		int64_t last_of_ns = sim->start_ns[0] + *of_rank_ns;
 
-		ready_ns = step_ready(c, r);
-		for (uint32_t t = 0; t < n_tensors; t++) {
-			int64_t at_ns = start_ns + ready_ns[t];
+		/* all ranks of one tensor, so that the latest stays in a register */
+		for (uint32_t r = 1; r < n_ranks; r++) {
+			int64_t at_ns = sim->start_ns[r] + *(of_rank_ns += n_tensors);
 
-			last_ns[t] = at_ns > last_ns[t] ? at_ns : last_ns[t];
+			last_of_ns = at_ns > last_of_ns ? at_ns : last_of_ns;
 		}
+		last_ns[t] = ready_ns[t] < 0 ? INT64_MAX : last_of_ns;
 	}
 	c->n_in_step = n_tensors;
 	for (uint32_t k = 0; k < n_tensors; k++) {
@@ -281,6 +281,7 @@ static void count_batch(
 	struct context *c, uint32_t n, uint64_t bytes, int64_t agreed_ns, const struct done *done)
 {
 	struct lw_hvd_totals *totals = &c->totals;
+	int64_t waited_ns = 0;
 
 	if (totals->n_batches == 0 || bytes < totals->min_batch_bytes)
 		totals->min_batch_bytes = bytes;
@@ -290,7 +291,8 @@ static void count_batch(
 	totals->bytes += bytes;
 	lw_hvd_count_size(totals, bytes);
 	for (uint32_t i = 0; i < n; i++)
-		totals->agree_ns += (double)(agreed_ns - c->sim->last_ready_ns[c->sim->members[i]]);
+		waited_ns += agreed_ns - c->sim->last_ready_ns[c->sim->members[i]];
+	totals->agree_ns += (double)waited_ns;
 	totals->behind_ns += (double)n * (double)(done->start_ns - agreed_ns);
 }
 
