@@ -18,7 +18,7 @@ static const double PESSIMISTIC_LOAD_FRAC = 0.6;
 /* loads differ by no more than this */
 static const double LEAST_LOAD_FRAC = 0.4;
 static const double MOST_LOAD_FRAC = 2.5;
-enum { MIN_LOAD_SAMPLES = 8 };
+enum { MIN_LOAD_SAMPLES = 8, MEMO_BITS = 9 };
 static const double MOST_SCATTER_FRAC =
 	10; /* an operation that took longer says nothing of others */
 /* a job in which the same operation takes more or less than this of what the probe saw is another job */
@@ -245,20 +245,40 @@ double lw_wire_replicate_frac(const struct lw_wire *wire, double bytes, int k)
 	return lw_cost_ns(replicate, bytes, NULL) / fitted_ns;
 }
 
+/* What is fitted does not change from one question to the next, and few sizes come up again and again. */
+static struct lw_wire_memo recall(const struct lw_wire *wire, double bytes)
+{
+	struct lw_wire_memo found = {.bytes = (uint64_t)bytes}, *memo = NULL;
+
+	if (wire->memo) {
+		memo = &wire->memo[found.bytes * UINT64_C(0x9e3779b97f4a7c15) >> (64 - MEMO_BITS)];
+		if (memo->bytes == found.bytes)
+			return *memo;
+	}
+	for (enum lw_wire_load load = 0; load < LW_WIRE_N_LOADS; load++) {
+		found.ns[load] = loaded_ns(wire, load, bytes);
+		found.is_known[load] = knows(wire, load, bytes);
+	}
+	if (memo)
+		*memo = found;
+	return found;
+}
+
 /* Mean cost as recorded, and as guessed where it was not. @computing_ns: from its start until training
  * threads wait. */
 static double recorded_ns(
 	const struct lw_wire *wire, double bytes, int64_t idle_ns, double computing_ns)
 {
-	double ns = loaded_ns(wire, LW_WIRE_COMPUTING, bytes), waiting_ns = ns;
-	bool is_known = knows(wire, LW_WIRE_COMPUTING, bytes);
+	const struct lw_wire_memo seen = recall(wire, bytes);
+	double ns = seen.ns[LW_WIRE_COMPUTING], waiting_ns = ns;
+	bool is_known = seen.is_known[LW_WIRE_COMPUTING];
 
 	if (computing_ns < ns) {
 		double frac = fmin(1 - computing_ns / ns, 1);
 
-		waiting_ns = loaded_ns(wire, LW_WIRE_WAITING, bytes);
-		is_known = is_known && knows(wire, LW_WIRE_WAITING, bytes);
-		if (wire->guess == LW_WIRE_PESSIMISTIC && !knows(wire, LW_WIRE_WAITING, bytes))
+		waiting_ns = seen.ns[LW_WIRE_WAITING];
+		is_known = is_known && seen.is_known[LW_WIRE_WAITING];
+		if (wire->guess == LW_WIRE_PESSIMISTIC && !seen.is_known[LW_WIRE_WAITING])
 			waiting_ns += PESSIMISTIC_LOAD_FRAC * wire->all.a_ns;
 		ns += frac * (waiting_ns - ns);
 	}
@@ -356,6 +376,7 @@ void lw_wire_done(struct lw_wire *wire)
 	}
 	free(wire->scatter.frac);
 	free(wire->scatter.from);
+	free(wire->memo);
 	for (int k = 0; k < LW_WIRE_REPLICATES; k++) {
 		lw_cost_done(&wire->replicate[k]);
 		lw_cost_done(&wire->probe_replicate[k]);
@@ -393,5 +414,9 @@ int lw_wire_init(struct lw_wire *wire, const struct lw_wire_source *source)
 	if (wire->probe.form != LW_COST_NONE)
 		wire->latency_ns = fmin(wire->latency_ns,
 			lw_cost_ns(&wire->probe, fmax(wire->probe.min_bytes, 1), NULL));
+	wire->memo = calloc(1 << MEMO_BITS, sizeof(*wire->memo));
+	if (!wire->memo)
+		return lw_fail(LW_ERR_NOMEM, "no memory for costs");
+	wire->memo[0].bytes = 1; /* the place of 0, which nothing is known of yet */
 	return keep_scatter(wire, samples, source->n, n_steps);
 }

@@ -73,6 +73,12 @@ struct lw_wire_costs { /* back to back, under one load; LW_COST_NONE = never see
 	double run_frac[2]; /* run over probe at the smallest and at the largest sizes of the run */
 };
 
+struct lw_wire_memo { /* what was found of one size, under each load */
+	uint64_t bytes;
+	double ns[LW_WIRE_N_LOADS];
+	bool is_known[LW_WIRE_N_LOADS];
+};
+
 struct lw_wire {
 	struct lw_wire_costs of[LW_WIRE_N_LOADS];
 	struct lw_cost all, probe; /* the same under both loads together */
@@ -81,6 +87,7 @@ struct lw_wire {
 	struct lw_cost replicate[LW_WIRE_REPLICATES];       /* of all */
 	struct lw_cost probe_replicate[LW_WIRE_REPLICATES]; /* of probe */
 	struct lw_hvd_scatter scatter;                      /* observed over fitted; owned */
+	struct lw_wire_memo *memo; /* of the sizes asked last; owned, so not for several threads */
 	struct lw_wire_scale scale;
 	enum lw_wire_guess guess;
 	double cost_frac; /* all costs are multiplied by it; 1 */
