@@ -140,6 +140,15 @@ static int prepare(struct lw_run *run, struct lw_advice_list *list)
 	return lw_advise_base(list);
 }
 
+static int note_refusal(struct lw_advice_list *list, const struct lw_adviser *self)
+{
+	char text[LW_ADVICE_TEXT_BYTES];
+
+	snprintf(text, sizeof(text), "%s", lw_error_text());
+	lw_error_clear();
+	return lw_advise_note(list, self->id, "%s", text);
+}
+
 int lw_advise(struct lw_run *run, struct lw_advice_list *ret_list)
 {
 	struct lw_advice_list *list = ret_list;
@@ -152,7 +161,7 @@ int lw_advise(struct lw_run *run, struct lw_advice_list *ret_list)
 		if (list->replay || advisers[i]->needs_no_replay)
 			status = advisers[i]->run(advisers[i], run, list);
 		if (status == LW_ERR_UNSUPPORTED) /* it asked for what this run cannot tell */
-			status = lw_advise_refused(list, advisers[i]);
+			status = note_refusal(list, advisers[i]);
 	}
 	if (list->advice.n > 1)
 		qsort(list->advice.at, list->advice.n, sizeof(*list->advice.at), by_kind);

@@ -66,7 +66,7 @@ static int advise_fp16(
 		status = lw_advise_try(list, self->id, &whatif, &dear, "16 bits, %g ns a byte",
 			DEAREST_CONVERT_NS_PER_BYTE);
 	if (status < 0)
-		return status == LW_ERR_UNSUPPORTED ? lw_advise_refused(list, self) : status;
+		return status;
 	trial = between(&cheap, &dear);
 	if (lw_advise_is_sure(list, &trial))
 		return add_fp16(self, list, &trial);

@@ -16,12 +16,13 @@ void lw_group_job_done(struct lw_group_job *job)
 	free(job->group_of);
 }
 
-/* Mean over steps of when the last rank had @tensor ready; NAN = not in every step. */
-static double mean_ready_ns(const struct lw_replay *replay, uint32_t tensor)
+/* Mean over steps of when the last rank had @tensor ready; *@ret_n_steps: in how many of them it is. */
+static double mean_ready_ns(const struct lw_replay *replay, uint32_t tensor, uint32_t *ret_n_steps)
 {
 	const struct lw_hvd_input *input = &replay->input;
 	double sum_ns = 0;
 
+	*ret_n_steps = 0;
 	for (uint32_t s = 1; s < input->n_steps; s++) { /* step 0 is step 1 once more */
 		int64_t last_ns = LW_HVD_NOT_IN_STEP;
 
@@ -32,10 +33,11 @@ static double mean_ready_ns(const struct lw_replay *replay, uint32_t tensor)
 			last_ns = at_ns > last_ns ? at_ns : last_ns;
 		}
 		if (last_ns < 0)
-			return NAN;
+			continue;
 		sum_ns += (double)last_ns;
+		++*ret_n_steps;
 	}
-	return sum_ns / (input->n_steps - 1);
+	return *ret_n_steps ? sum_ns / *ret_n_steps : (double)NAN;
 }
 
 struct ready {
@@ -59,7 +61,6 @@ int lw_group_job_init(const struct lw_replay *replay, struct lw_group_job *ret_j
 	int status = LW_OK;
 
 	*ret_job = (struct lw_group_job){.replay = replay,
-		.n = n,
 		.tensors = malloc((n + 1) * sizeof(*ret_job->tensors)),
 		.layers = malloc((n + 1) * sizeof(*ret_job->layers)),
 		.is_last = calloc(n + 1, sizeof(*ret_job->is_last)),
@@ -67,15 +68,21 @@ int lw_group_job_init(const struct lw_replay *replay, struct lw_group_job *ret_j
 	if (!ready || !ret_job->tensors || !ret_job->layers || !ret_job->is_last ||
 		!ret_job->group_of)
 		status = lw_fail(LW_ERR_NOMEM, "no memory to group %zu tensors", n);
-	for (size_t i = 0; i < n && status == LW_OK; i++) {
-		ready[i] = (struct ready){(uint32_t)i, mean_ready_ns(replay, (uint32_t)i)};
-		if (isnan(ready[i].at_ns))
+	for (uint32_t t = 0; t < n && status == LW_OK; t++) {
+		uint32_t n_steps;
+		double at_ns = mean_ready_ns(replay, t, &n_steps);
+
+		ret_job->group_of[t] = LW_HVD_NO_GROUP;
+		if (n_steps == 0) /* sent before the training, such as a broadcast */
+			continue;
+		ready[ret_job->n++] = (struct ready){t, at_ns};
+		if (n_steps < replay->n_steps)
 			status = lw_fail(LW_ERR_UNSUPPORTED,
 				"not every step sends every tensor: a group would wait for one that does not come");
 	}
 	if (status == LW_OK)
-		qsort(ready, n, sizeof(*ready), by_time);
-	for (size_t i = 0; i < n && status == LW_OK; i++) {
+		qsort(ready, ret_job->n, sizeof(*ready), by_time);
+	for (size_t i = 0; i < ret_job->n && status == LW_OK; i++) {
 		ret_job->tensors[i] = ready[i].tensor;
 		ret_job->layers[i] =
 			(struct lw_layer){(double)replay->tensors[ready[i].tensor].bytes,

@@ -15,7 +15,7 @@
 
 struct lw_group_job {
 	const struct lw_replay *replay;
-	size_t n;
+	size_t n;                /* those that a counted step sends */
 	uint32_t *tensors;       /* of the replay, in the order in which they become ready */
 	struct lw_layer *layers; /* the same */
 	bool *is_last;           /* scratch of a grouping: model/grouping.h */

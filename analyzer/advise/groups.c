@@ -236,16 +236,16 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 	struct search search = {.list = list, .self = self};
 	int status;
 
-	if (replay->is_ddp || replay->input.n_ranks < 2 || replay->input.n_tensors < 2)
+	if (replay->is_ddp || replay->input.n_ranks < 2)
 		return LW_OK;
 	search.cycle_ns = round(lw_advise_least_cycle_ns(replay));
 	status = lw_group_job_init(replay, &search.job);
-	if (status == LW_OK)
+	if (status == LW_OK && search.job.n > 1)
 		status = try_all(&search);
-	if (status == LW_OK)
+	if (status == LW_OK && search.job.n > 1)
 		status = conclude(&search, run);
 	lw_group_job_done(&search.job);
-	return status == LW_ERR_UNSUPPORTED ? lw_advise_refused(list, self) : status;
+	return status;
 }
 
 const struct lw_adviser lw_adviser_groups = {

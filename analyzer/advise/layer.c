@@ -38,7 +38,9 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 	uint32_t layer = largest_of(replay, &share_frac);
 	int status = LW_OK;
 
-	if (replay->input.n_ranks < 2 || replay->input.n_tensors < 2 || share_frac < DOMINATES_FRAC)
+	/* a bucket of DDP is no layer */
+	if (replay->is_ddp || replay->input.n_ranks < 2 || replay->input.n_tensors < 2 ||
+		share_frac < DOMINATES_FRAC)
 		return LW_OK;
 	for (size_t i = 0; i < sizeof(bytes_fracs) / sizeof(bytes_fracs[0]); i++) {
 		struct lw_whatif whatif = LW_WHATIF_RECORDED;
@@ -48,8 +50,7 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 		status = lw_advise_try(
 			list, self->id, &whatif, &trial, "%g of its bytes", bytes_fracs[i]);
 		if (status < 0)
-			return status == LW_ERR_UNSUPPORTED ? lw_advise_refused(list, self)
-							    : status;
+			return status;
 	}
 	wire_ns = lw_wire_mean_ns(&replay->wire, replay->tensors[layer].bytes, 0);
 	all_wire_ns = list->base.totals.wire_ns / replay->input.n_steps;

@@ -56,8 +56,7 @@ static int advise_passes(
 		status = lw_advise_try(
 			list, self->id, &whatif, &trial, "%u passes a step (of each)", passes[i]);
 		if (status < 0)
-			return status == LW_ERR_UNSUPPORTED ? lw_advise_refused(list, self)
-							    : status;
+			return status;
 		if (!found.id && lw_advise_is_sure(list, &trial))
 			found = trial; /* the least change of the training */
 		n += snprintf(others + n, sizeof(others) - (size_t)n, "%sk = %u %s", i ? "; " : "",

@@ -134,7 +134,7 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 		status = lw_advise_try(
 			list, self->id, &whatif, &trial, "every rank as the median rank");
 	if (status < 0)
-		return status == LW_ERR_UNSUPPORTED ? lw_advise_refused(list, self) : status;
+		return status;
 	/* all ranks alike is more than one rank less: what the others differ by may stay */
 	trial.step_ns.value += late.others_ns / 2;
 	trial.step_ns.high += late.others_ns;
@@ -151,8 +151,9 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 	if (lw_advise_add(list, self, LW_ADVICE_WHAT_IF, &trial, &advice) < 0)
 		return LW_ERR_NOMEM;
 	snprintf(advice->why, sizeof(advice->why),
-		"%s. If every rank were as the median rank of each step, the step would come %s",
-		text, lw_advise_gain_text(list, &trial, gain));
+		"%s. If %s as the median rank of each step, the step would come %s", text,
+		late.is_persistent ? "it were" : "every rank were",
+		lw_advise_gain_text(list, &trial, gain));
 	return LW_OK;
 }
 

@@ -56,15 +56,6 @@ int lw_advise_try(struct lw_advice_list *list, const char *id, const struct lw_w
 	return lw_vec_push(&list->tried, trial);
 }
 
-int lw_advise_refused(struct lw_advice_list *list, const struct lw_adviser *self)
-{
-	char text[LW_ADVICE_TEXT_BYTES];
-
-	snprintf(text, sizeof(text), "%s", lw_error_text());
-	lw_error_clear();
-	return lw_advise_note(list, self->id, "%s", text);
-}
-
 double lw_advise_least_cycle_ns(const struct lw_replay *replay)
 {
 	double least_ns = fmax(MIN_CYCLE_ROUNDS * replay->cost.round_ns, MIN_CYCLE_NS);

@@ -20,12 +20,6 @@ int lw_advise_base(struct lw_advice_list *list);
 int lw_advise_try(struct lw_advice_list *list, const char *id, const struct lw_whatif *whatif,
 	struct lw_trial *ret_trial, const char *label, ...) __attribute__((format(printf, 5, 6)));
 
-/**
- * lw_advise_refused() - after LW_ERR_UNSUPPORTED of lw_advise_try(): its words become a note of @self.
- * Return: LW_OK or LW_ERR_NOMEM.
- */
-int lw_advise_refused(struct lw_advice_list *list, const struct lw_adviser *self);
-
 /** lw_advise_is_sure() - its gain is above its error, and above what repeats of a job differ by. */
 bool lw_advise_is_sure(const struct lw_advice_list *list, const struct lw_trial *trial);
 
