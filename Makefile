@@ -22,6 +22,7 @@ check-versions: setup all
 
 rig: setup all
 	tests/rig/measure.py
+	tests/rig/judge.py
 
 bench: setup all
 	scripts/bench.sh docs/results/bench.md

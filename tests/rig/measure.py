@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the jobs of grid.py on the rig and stores what they took; judges nothing. Needs root.
 
-    measure.py [STAGE...] [--store FOLDER] [--cells NAME,...] [--short]
+    measure.py [STAGE...] [--store FOLDER] [--cells NAME,...]
 
 Stages, in this order when none is named:
     record    each cell at Horovod's defaults under `lapwing record`: the ONE run that everything is predicted from
@@ -20,14 +20,13 @@ import datetime
 import fcntl
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
 
 import grid
-from store import Store, best, spread_frac
+from store import Store, spread_frac
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
@@ -35,8 +34,12 @@ LAPWING = os.path.join(os.environ.get("LAPWING_BUILD_DIR", os.path.join(SOURCE, 
 TOLERANCE_FRAC = 0.02
 RECORDED_STEPS = 18
 PLAIN = {"groups": None, "passes": 1, "compress": "none"}
-AUTOTUNE_CELLS = [(4, "vgg", "100mbit", "mpi"), (3, "tiny", "100mbit", "mpi")]
-FIGURE_CELLS = [(n, model, "100mbit", "gloo") for model in ("resnet50", "vgg") for n in grid.RANKS]
+AUTOTUNE_CELLS = [(4, "vgg", "50mbit", "mpi"), (3, "tiny", "50mbit", "mpi")]
+AUTOTUNE_STEPS_PER_SAMPLE = 2  # Horovod's is 10
+AUTOTUNE_STEPS = 5 * AUTOTUNE_STEPS_PER_SAMPLE  # it takes the median of five samples
+AUTOTUNE_WARMUP_SAMPLES = 3
+FIGURE_CELLS = {model: {n: (n, model, "100mbit", "gloo") for n in (1, *grid.RANKS)} for model in grid.MODELS}
+FIGURE_MODELS = ("resnet50", "vgg")
 
 
 def note(text):
@@ -77,7 +80,7 @@ class Rig:
     def __init__(self, store):
         self.store = store
 
-    def job(self, cell, kind, fusion_bytes, cycle_ms, turn=1, n_steps=None, environment=None, options=PLAIN):
+    def job(self, cell, kind, fusion_bytes, cycle_ms, turn=1, n_steps=None, options=PLAIN):
         """Runs one job and stores it, unless the store has it. Returns it."""
         key = {"cell": grid.cell_name(cell), "kind": kind, "fusion_bytes": fusion_bytes, "cycle_ms": cycle_ms, **options}
         known = self.store.find(**key, turn=turn)
@@ -97,11 +100,15 @@ class Rig:
                 os.unlink(self.store.file(entry))
             command = [LAPWING, "record", "--quiet", *(["--probe"] if kind == "probed" else []), "-o", self.store.file(entry),
                        "--", *command]
-        environment = {**os.environ, "HOROVOD_FUSION_THRESHOLD": str(int(fusion_bytes)), "HOROVOD_CYCLE_TIME": f"{cycle_ms:g}",
-                       **(environment or {})}
+        if kind == "autotune":  # a variable that is given is not tuned
+            entry["log"] = f"autotune-{grid.cell_name(cell)}.csv"
+            environment = {"HOROVOD_AUTOTUNE": "1", "HOROVOD_AUTOTUNE_LOG": os.path.join(self.store.folder, entry["log"]),
+                           "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE": str(AUTOTUNE_STEPS_PER_SAMPLE)}
+        else:
+            environment = {"HOROVOD_FUSION_THRESHOLD": str(int(fusion_bytes)), "HOROVOD_CYCLE_TIME": f"{cycle_ms:g}"}
         with machine(), network(n, rate):
             before, start_s, load = cpu_times(), time.monotonic(), os.getloadavg()[0]
-            output = run(command, environment)
+            output = run(command, {**os.environ, **environment})
             after = cpu_times()
         told = json.loads([line for line in output.splitlines() if line.startswith("{")][-1])
         entry.update(n_steps=n_steps, median_s=told["median"], steps_s=[round(s, 6) for s in told["steps_s"]],
@@ -160,13 +167,23 @@ def ask(verb, *arguments):
     return json.loads(done.stdout)
 
 
-def advised(path):
-    """(fusion bytes, cycle in ms) that advise names for a run; the recorded ones where it names none."""
-    for advice in ask("advise", path)["advice"]:
-        if advice["id"] == "horovod.fusion_cycle":
-            return (int(advice["set"].get("HOROVOD_FUSION_THRESHOLD", grid.DEFAULT[0])),
-                    float(advice["set"].get("HOROVOD_CYCLE_TIME", grid.DEFAULT[1])))
-    return grid.DEFAULT
+def fusion_cycle(advice):
+    """((fusion bytes, cycle in ms), promised gain) that an answer of advise names; the defaults where it names none."""
+    for found in advice["advice"]:
+        if found["id"] == "horovod.fusion_cycle":
+            return ((int(found["set"].get("HOROVOD_FUSION_THRESHOLD", grid.DEFAULT[0])),
+                     float(found["set"].get("HOROVOD_CYCLE_TIME", grid.DEFAULT[1]))), found["gain_frac"]["value"])
+    return grid.DEFAULT, None
+
+
+def autotune_end(path):
+    """What Horovod's tuner log says: its last line repeats the best one when the tuner has ended."""
+    with open(path) as file:
+        lines = [line.replace(" ", "").strip().split(",") for line in file][1:]
+    if len(lines) < 2 or lines[-1] not in lines[:-1]:
+        raise RuntimeError(f"{path}: the tuner did not end")
+    return {"setting": (int(float(lines[-1][-2]) * grid.MIB), float(lines[-1][-3])), "n_samples": len(lines) - 1,
+            "n_steps": (len(lines) - 1 + AUTOTUNE_WARMUP_SAMPLES) * AUTOTUNE_STEPS}
 
 
 def stage_record(rig, cells):
@@ -188,7 +205,7 @@ def stage_advised(rig, cells):
     for cell in cells:
         for kind in ("recorded", "probed"):
             for job in rig.store.find(cell=grid.cell_name(cell), kind=kind, fusion_bytes=grid.DEFAULT[0], cycle_ms=grid.DEFAULT[1]):
-                wanted.append((cell, *advised(rig.store.file(job)), PLAIN))
+                wanted.append((cell, *fusion_cycle(ask("advise", rig.store.file(job)))[0], PLAIN))
     rig.pairs(wanted)
 
 
@@ -202,18 +219,22 @@ def stage_variants(rig, cells):
 
 
 def stage_figures(rig, cells):
-    for cell in FIGURE_CELLS:
-        for fusion_bytes in grid.FUSION_BYTES:
-            rig.job(cell, "recorded", fusion_bytes, grid.DEFAULT[1], n_steps=RECORDED_STEPS)
+    for model in grid.MODELS:
+        rig.job(FIGURE_CELLS[model][1], "single", *grid.DEFAULT, n_steps=9)
+        rig.job(FIGURE_CELLS[model][4], "recorded", 0, grid.DEFAULT[1], n_steps=RECORDED_STEPS)
+    for model in FIGURE_MODELS:
+        for n in grid.RANKS:
+            for fusion_bytes in (0, grid.DEFAULT[0]) if n < 4 else grid.FUSION_BYTES:
+                rig.job(FIGURE_CELLS[model][n], "recorded", fusion_bytes, grid.DEFAULT[1], n_steps=RECORDED_STEPS)
 
 
 def stage_autotune(rig, cells):
     """Fewer steps a sample than Horovod's 10, so that the tuner ends within minutes; its number of samples is its own."""
+    wanted = []
     for cell in AUTOTUNE_CELLS:
-        log = os.path.join(rig.store.folder, f"autotune-{grid.cell_name(cell)}.csv")
-        job = rig.job(cell, "autotune", *grid.DEFAULT, n_steps=500,
-                      environment={"HOROVOD_AUTOTUNE": "1", "HOROVOD_AUTOTUNE_LOG": log, "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE": "5"})
-        note(f"autotune of {job['cell']}: {job['wall_s']} s")
+        job = rig.job(cell, "autotune", *grid.DEFAULT, n_steps=AUTOTUNE_STEPS * 34)
+        wanted += [(cell, *autotune_end(os.path.join(rig.store.folder, job["log"]))["setting"], PLAIN), (cell, *grid.DEFAULT, PLAIN)]
+    rig.pairs(wanted)
 
 
 STAGES = {name[6:]: stage for name, stage in globals().items() if name.startswith("stage_")}

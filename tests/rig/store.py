@@ -6,7 +6,7 @@ README = """Measured by tests/rig/measure.py: real Horovod jobs over shaped link
 
 jobs.jsonl  one line a finished job, in the order of measuring; judge.py reads the last line of each (cell, what, turn)
     cell, n, model, rate, transport     the cell: ranks, models.py NAME, egress of each host, Horovod's transport
-    kind        measured (without lapwing) | recorded | probed (recorded with --probe) | autotune | autotuned
+    kind        measured (without lapwing) | recorded | probed (recorded with --probe) | autotune | single (one rank)
     fusion_bytes, cycle_ms              HOROVOD_FUSION_THRESHOLD, HOROVOD_CYCLE_TIME
     groups, passes, compress            of hvd.DistributedOptimizer: groups (null: none), backward_passes_per_step, fp16
     turn        1 and 2: the pair, hours apart at most; 3: repeated since the pair differed by more than 2 %
@@ -14,6 +14,7 @@ jobs.jsonl  one line a finished job, in the order of measuring; judge.py reads t
     median_s    median of the other two thirds
     wall_s, at, load                    of the whole job, its end, load average before
     busy_frac, nice_frac                how busy the machine was meanwhile; with processes that only use what is left
+    log         of kind autotune: Horovod's log of its tuner, relative to this folder
     file        of kind recorded and probed: the run file, relative to this folder
 runs/       the run files
 """
