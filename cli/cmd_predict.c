@@ -156,9 +156,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (options->ask.question == LW_ASK_GRID &&
-			(!isnan(whatif->fusion_bytes) || !isnan(whatif->cycle_ns)))
+			(!isnan(whatif->fusion_bytes) || !isnan(whatif->cycle_ns) ||
+				whatif->bucket_cap_bytes > 0 || whatif->first_bucket_bytes > 0))
 			argp_error(state,
-				"--grid tries thresholds and cycles itself: leave out --fusion-bytes and --cycle-ms");
+				"--grid tries thresholds, cycles and buckets itself: leave them out");
 		if (options->plot && options->ask.question == LW_ASK_ONE)
 			argp_error(state, "--plot draws --grid, --scaling or --model all");
 		if (options->plot && !strcmp(options->plot, "-") && options->runs.json.is_wanted)
@@ -260,7 +261,9 @@ int lw_cmd_predict(int argc, char **argv)
 			"torch DDP: limit of the first bucket, in MiB", 0},
 		{"model", KEY_MODEL, "NAME", 0,
 			"what to predict with, listed below; all: every one, side by side", 0},
-		{"grid", KEY_GRID, NULL, 0, "a table over thresholds and cycle times", 0},
+		{"grid", KEY_GRID, NULL, 0,
+			"a table over thresholds and cycle times; of torch DDP over limits of its buckets",
+			0},
 		{"scaling", KEY_SCALING, NULL, 0,
 			"a table over 1, 2, 4, ... ranks, to 64 or --ranks", 0},
 		{"plot", KEY_PLOT, "FILE.svg", 0,

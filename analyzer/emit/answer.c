@@ -39,38 +39,107 @@ static void choose_ranks(struct lw_answer *answer)
 		add_ranks(answer, last);
 }
 
-static size_t count_settings(struct lw_answer *answer)
+static void add_value(struct lw_grid_axis *axis, double value, double unit)
 {
-	size_t n = 1;
+	size_t i = axis->n++;
 
+	axis->at[i] = value;
+	if (unit > 0)
+		snprintf(axis->label[i], sizeof(axis->label[i]), "%.4g", value / unit);
+	else
+		lw_bytes_format(value, axis->label[i]);
+}
+
+/* @values ascend; the recorded one is added in its place. @unit: of the labels; 0: they are sizes. */
+static void set_axis(struct lw_grid_axis *axis, const char *title, const double *values, size_t n,
+	double recorded, double unit)
+{
+	bool has_recorded = false;
+
+	*axis = (struct lw_grid_axis){.title = title};
+	for (size_t i = 0; i <= n && axis->n < LW_GRID_MAX; i++) {
+		if (!has_recorded && (i == n || values[i] >= recorded)) {
+			axis->recorded = axis->n;
+			add_value(axis, recorded, unit);
+			has_recorded = true;
+		}
+		if (i < n && values[i] != recorded)
+			add_value(axis, values[i], unit);
+	}
+}
+
+/* Limits up to the first that holds a whole step; torch's own are 25 MiB, and 1 MiB of the first. */
+static void set_bucket_axes(const struct lw_replay *replay, struct lw_answer *answer)
+{
+	static const double mib[] = {0.25, 1, 2, 4, 8, 16, 25, 50, 100};
+	double bytes[sizeof(mib) / sizeof(mib[0])], step_bytes = 0;
+	size_t n = 0;
+
+	for (uint32_t t = 0; t < replay->input.n_tensors; t++)
+		step_bytes += (double)replay->tensors[t].bytes;
+	do
+		bytes[n] = mib[n] * 1048576;
+	while (bytes[n++] < step_bytes && n < sizeof(mib) / sizeof(mib[0]));
+	set_axis(&answer->rows, "bucket limit", bytes, n, (double)replay->ddp.setting.cap_bytes, 0);
+	set_axis(&answer->columns, "first bucket in MiB", bytes, n,
+		(double)replay->ddp.setting.first_bytes, 1048576);
+}
+
+static int choose_grid(struct lw_answer *answer)
+{
+	const struct lw_replay *replay = answer->predictor->replay;
+	struct lw_advise_grid grid;
+
+	if (replay->is_ddp && replay->ddp.why_fixed)
+		return lw_fail(LW_ERR_UNSUPPORTED, "--grid: %s", replay->ddp.why_fixed);
+	if (replay->is_ddp) {
+		set_bucket_axes(replay, answer);
+		return LW_OK;
+	}
+	lw_advise_grid(replay, &grid);
+	set_axis(&answer->rows, "fusion threshold", grid.fusion_bytes, grid.n_fusion,
+		(double)replay->setting.fusion_bytes, 0);
+	set_axis(&answer->columns, "cycle time in ms", grid.cycle_ns, grid.n_cycle,
+		(double)replay->setting.cycle_ns, 1e6);
+	return LW_OK;
+}
+
+static int choose_settings(struct lw_answer *answer)
+{
+	int status = LW_OK;
+
+	answer->n_forecasts = 1;
 	switch (answer->ask.question) {
 	case LW_ASK_ONE:
 		break;
 	case LW_ASK_GRID:
-		lw_advise_grid(answer->predictor->replay, &answer->grid);
-		n = answer->grid.n_fusion * answer->grid.n_cycle;
+		status = choose_grid(answer);
+		answer->n_forecasts = answer->rows.n * answer->columns.n;
 		break;
 	case LW_ASK_SCALING:
 		choose_ranks(answer);
-		n = answer->n_curve;
+		answer->n_forecasts = answer->n_curve;
 		break;
 	case LW_ASK_MODELS:
-		lw_models(&n);
+		lw_models(&answer->n_forecasts);
 		break;
 	}
-	return n;
+	return status;
 }
 
 static int forecast_one(struct lw_answer *answer, size_t i)
 {
-	const struct lw_advise_grid *grid = &answer->grid;
 	const struct lw_model *model = answer->ask.model;
 	struct lw_whatif whatif = answer->ask.whatif;
 	size_t n_models;
 
 	if (answer->ask.question == LW_ASK_GRID) {
-		whatif.fusion_bytes = grid->fusion_bytes[i / grid->n_cycle];
-		whatif.cycle_ns = grid->cycle_ns[i % grid->n_cycle];
+		double row = answer->rows.at[i / answer->columns.n];
+		double column = answer->columns.at[i % answer->columns.n];
+		bool is_ddp = answer->predictor->replay->is_ddp;
+
+		*(is_ddp ? &whatif.bucket_cap_bytes : &whatif.fusion_bytes) = row;
+		*(is_ddp ? &whatif.first_bucket_bytes : &whatif.cycle_ns) = column;
 	} else if (answer->ask.question == LW_ASK_SCALING) {
 		whatif.n_ranks = answer->curve[i];
 	} else if (answer->ask.question == LW_ASK_MODELS) {
@@ -82,21 +151,19 @@ static int forecast_one(struct lw_answer *answer, size_t i)
 int lw_answer(
 	struct lw_predictor *predictor, const struct lw_ask *ask, struct lw_answer *ret_answer)
 {
-	int status = LW_OK;
-	size_t n;
+	int status;
 
 	*ret_answer = (struct lw_answer){.predictor = predictor, .ask = *ask};
-	if (ask->question == LW_ASK_GRID && predictor->replay->is_ddp)
-		return lw_fail(LW_ERR_UNSUPPORTED,
-			"--grid is over fusion thresholds and cycle times; a torch DDP job has neither");
-	n = count_settings(ret_answer);
-	ret_answer->forecasts = calloc(n, sizeof(*ret_answer->forecasts));
+	status = choose_settings(ret_answer);
+	if (status < 0)
+		return status;
+	ret_answer->forecasts = calloc(ret_answer->n_forecasts, sizeof(*ret_answer->forecasts));
 	if (!ret_answer->forecasts)
-		return lw_fail(LW_ERR_NOMEM, "no memory for %zu predictions", n);
-	ret_answer->n_forecasts = n;
-	for (size_t i = 0; i < n && status == LW_OK; i++) {
+		return lw_fail(
+			LW_ERR_NOMEM, "no memory for %zu predictions", ret_answer->n_forecasts);
+	for (size_t i = 0; i < ret_answer->n_forecasts && status == LW_OK; i++) {
 		if (ask->progress)
-			ask->progress(i, n);
+			ask->progress(i, ret_answer->n_forecasts);
 		status = forecast_one(ret_answer, i);
 	}
 	return status;
@@ -127,10 +194,10 @@ const struct lw_forecast *lw_answer_best(const struct lw_answer *answer)
 
 bool lw_answer_is_recorded_cell(const struct lw_answer *answer, const struct lw_forecast *forecast)
 {
-	const struct lw_hvd_setting *setting = &answer->predictor->replay->setting;
+	size_t i = (size_t)(forecast - answer->forecasts);
 
-	return (uint64_t)forecast->prediction.fusion_bytes == setting->fusion_bytes &&
-	       (int64_t)llround(forecast->prediction.cycle_ns) == setting->cycle_ns;
+	return i / answer->columns.n == answer->rows.recorded &&
+	       i % answer->columns.n == answer->columns.recorded;
 }
 
 struct lw_figure lw_answer_efficiency(

@@ -12,10 +12,11 @@
 
 #include "analyzer/advise/advise.h"
 #include "analyzer/simulate/forecast.h"
+#include "base/units.h"
 
 enum lw_question {
 	LW_ASK_ONE,     /* one setting */
-	LW_ASK_GRID,    /* thresholds and cycle times: lw_advise_grid() */
+	LW_ASK_GRID,    /* thresholds and cycle times; of torch DDP: limits of its buckets */
 	LW_ASK_SCALING, /* 1, 2, 4, ... ranks, and as many as were recorded */
 	LW_ASK_MODELS,  /* one setting, by every model */
 };
@@ -31,21 +32,30 @@ struct lw_ask {
 	void (*progress)(size_t n_done, size_t n); /* called before each setting; may be NULL */
 };
 
+enum { LW_GRID_MAX = 24 };
+
+struct lw_grid_axis {
+	const char *title; /* "cycle time in ms", static */
+	double at[LW_GRID_MAX];
+	char label[LW_GRID_MAX][LW_UNIT_TEXT_BYTES];
+	size_t n, recorded; /* at[recorded]: as recorded */
+};
+
 struct lw_answer {
 	struct lw_predictor *predictor;
 	struct lw_ask ask;
-	struct lw_advise_grid grid;   /* LW_ASK_GRID only */
-	uint32_t curve[LW_CURVE_MAX]; /* LW_ASK_SCALING only: numbers of ranks, ascending */
+	struct lw_grid_axis rows, columns; /* LW_ASK_GRID only */
+	uint32_t curve[LW_CURVE_MAX];      /* LW_ASK_SCALING only: numbers of ranks, ascending */
 	size_t n_curve;
-	struct lw_forecast *forecasts; /* of the grid: by threshold, then cycle */
+	struct lw_forecast *forecasts; /* of the grid: row by row */
 	size_t n_forecasts;
 };
 
 /**
  * lw_answer() - forecast every setting of @ask.
  * @predictor: must outlive the answer
- * Return: LW_OK, LW_ERR_UNSUPPORTED (a grid of a DDP job), LW_ERR_NOMEM or lw_forecast()'s errors;
- * lw_answer_done() is to be called in any case.
+ * Return: LW_OK, LW_ERR_UNSUPPORTED (a grid of a DDP job whose buckets are fixed), LW_ERR_NOMEM or
+ * lw_forecast()'s errors; lw_answer_done() is to be called in any case.
  */
 int lw_answer(
 	struct lw_predictor *predictor, const struct lw_ask *ask, struct lw_answer *ret_answer);
@@ -54,7 +64,7 @@ void lw_answer_done(struct lw_answer *answer);
 /** lw_answer_best() - of a grid: the fastest forecast; those that are not extrapolated go first. */
 const struct lw_forecast *lw_answer_best(const struct lw_answer *answer);
 
-/** lw_answer_is_recorded_cell() - of a grid: threshold and cycle time are the recorded ones. */
+/** lw_answer_is_recorded_cell() - of a grid: row and column are the recorded ones. */
 bool lw_answer_is_recorded_cell(const struct lw_answer *answer, const struct lw_forecast *forecast);
 
 /** lw_answer_efficiency() - of a scaling curve: step of one rank over that of @forecast. */

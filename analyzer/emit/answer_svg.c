@@ -11,7 +11,7 @@
 enum { MAX_POINTS = LW_CURVE_MAX };
 _Static_assert((int)MAX_POINTS >= (int)LW_MODELS_MAX, "as many models as points at most");
 
-static const char unsure_title[] = "extrapolated: sizes that the run does not hold";
+static const char unsure_title[] = "extrapolated beyond this run";
 
 /* "recorded: 128 MiB, 5 ms, 4 ranks: 654 ms measured; the replay of it is off by +0.4 %" */
 static void write_note(const struct lw_answer *answer, char text[256])
@@ -27,21 +27,18 @@ static void write_note(const struct lw_answer *answer, char text[256])
 
 static void draw_grid(const struct lw_answer *answer, FILE *out)
 {
-	enum { MAX = sizeof(answer->grid.cycle_ns) / sizeof(answer->grid.cycle_ns[0]) };
-	const struct lw_advise_grid *grid = &answer->grid;
+	const struct lw_grid_axis *rows = &answer->rows, *columns = &answer->columns;
 	const struct lw_forecast *best = lw_answer_best(answer);
-	char rows[MAX][LW_UNIT_TEXT_BYTES], columns[MAX][LW_UNIT_TEXT_BYTES], note[256], title[96];
-	const char *row_labels[MAX], *column_labels[MAX];
-	double values[MAX * MAX];
-	unsigned char marks[MAX * MAX];
+	const char *row_labels[LW_GRID_MAX], *column_labels[LW_GRID_MAX];
+	double values[LW_GRID_MAX * LW_GRID_MAX];
+	unsigned char marks[LW_GRID_MAX * LW_GRID_MAX];
+	char note[256], title[96];
 	bool is_unsure = false;
 
-	for (size_t q = 0; q < grid->n_fusion; q++)
-		row_labels[q] = lw_bytes_format(grid->fusion_bytes[q], rows[q]);
-	for (size_t c = 0; c < grid->n_cycle; c++) {
-		snprintf(columns[c], sizeof(columns[c]), "%.4g", grid->cycle_ns[c] / 1e6);
-		column_labels[c] = columns[c];
-	}
+	for (size_t r = 0; r < rows->n; r++)
+		row_labels[r] = rows->label[r];
+	for (size_t c = 0; c < columns->n; c++)
+		column_labels[c] = columns->label[c];
 	for (size_t i = 0; i < answer->n_forecasts; i++) {
 		const struct lw_forecast *one = &answer->forecasts[i];
 
@@ -55,18 +52,17 @@ static void draw_grid(const struct lw_answer *answer, FILE *out)
 	snprintf(title, sizeof(title), "Predicted step, %s, %u ranks",
 		lw_model_name(answer->ask.model, answer->predictor),
 		answer->forecasts[0].prediction.n_ranks);
-	lw_heat_draw(out, &(struct lw_heat){.title = title,
-				  .note = note,
-				  .value_title = "median, ms; darker is slower",
-				  .unsure_title = is_unsure ? unsure_title : NULL,
-				  .x = {.title = "cycle time, ms",
-					  .labels = column_labels,
-					  .n_labels = grid->n_cycle},
-				  .y = {.title = "fusion threshold",
-					  .labels = row_labels,
-					  .n_labels = grid->n_fusion},
-				  .values = values,
-				  .marks = marks});
+	lw_heat_draw(
+		out, &(struct lw_heat){.title = title,
+			     .note = note,
+			     .value_title = "median, ms; darker is slower",
+			     .unsure_title = is_unsure ? unsure_title : NULL,
+			     .x = {.title = columns->title,
+				     .labels = column_labels,
+				     .n_labels = columns->n},
+			     .y = {.title = rows->title, .labels = row_labels, .n_labels = rows->n},
+			     .values = values,
+			     .marks = marks});
 }
 
 struct curve {

@@ -45,7 +45,7 @@ static struct range range_of(const struct lw_answer *answer)
 /* Darker is slower; the scale is that of heat.c. */
 static void draw_grid(const struct lw_answer *answer, const struct look *look, FILE *out)
 {
-	const struct lw_advise_grid *grid = &answer->grid;
+	const struct lw_grid_axis *rows = &answer->rows, *columns = &answer->columns;
 	const struct lw_forecast *best = lw_answer_best(answer), *one = answer->forecasts;
 	struct range range = range_of(answer);
 	double span_ns =
@@ -53,12 +53,12 @@ static void draw_grid(const struct lw_answer *answer, const struct look *look, F
 	char text[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES];
 
 	fprintf(out, "\n%*s", LABEL_WIDTH, "");
-	for (size_t c = 0; c < grid->n_cycle; c++)
-		fprintf(out, " %-*.4g", CELL_WIDTH - 1, grid->cycle_ns[c] / 1e6);
+	for (size_t c = 0; c < columns->n; c++)
+		fprintf(out, " %-*s", CELL_WIDTH - 1, columns->label[c]);
 	fprintf(out, "\n");
-	for (size_t q = 0; q < grid->n_fusion; q++) {
-		fprintf(out, "%-*s", LABEL_WIDTH, lw_bytes_format(grid->fusion_bytes[q], text));
-		for (size_t c = 0; c < grid->n_cycle; c++, one++) {
+	for (size_t r = 0; r < rows->n; r++) {
+		fprintf(out, "%-*s", LABEL_WIDTH, rows->label[r]);
+		for (size_t c = 0; c < columns->n; c++, one++) {
 			double frac = (one->prediction.step_ns.value - range.least_ns) / span_ns;
 			bool is_recorded = lw_answer_is_recorded_cell(answer, one);
 

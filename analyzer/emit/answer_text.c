@@ -202,29 +202,25 @@ static void say_best(const struct lw_answer *answer, const struct lw_forecast *b
 
 static void print_grid(const struct lw_answer *answer, FILE *out)
 {
-	const struct lw_advise_grid *grid = &answer->grid;
+	const struct lw_grid_axis *rows = &answer->rows, *columns = &answer->columns;
 	const struct lw_forecast *best = lw_answer_best(answer), *unsure = any_extrapolated(answer);
 	struct unit unit = unit_of(answer);
 
-	fprintf(out,
-		"\npredicted step in %s; rows: fusion threshold, columns: cycle time in ms\n\n",
-		unit.name);
-	fprintf(out, "%*s", LABEL_WIDTH, "");
-	for (size_t c = 0; c < grid->n_cycle; c++)
-		fprintf(out, "%6.4g ", grid->cycle_ns[c] / 1e6);
+	fprintf(out, "\npredicted step in %s; rows: %s, columns: %s\n\n%*s", unit.name, rows->title,
+		columns->title, LABEL_WIDTH, "");
+	for (size_t c = 0; c < columns->n; c++)
+		fprintf(out, "%6s ", columns->label[c]);
 	fprintf(out, "\n");
-	for (size_t q = 0; q < grid->n_fusion; q++) {
-		char bytes[LW_UNIT_TEXT_BYTES];
-
-		fprintf(out, "%-*s", LABEL_WIDTH, lw_bytes_format(grid->fusion_bytes[q], bytes));
-		for (size_t c = 0; c < grid->n_cycle; c++)
-			print_cell(answer, &unit, q * grid->n_cycle + c, out);
+	for (size_t r = 0; r < rows->n; r++) {
+		fprintf(out, "%-*s", LABEL_WIDTH, rows->label[r]);
+		for (size_t c = 0; c < columns->n; c++)
+			print_cell(answer, &unit, r * columns->n + c, out);
 		fprintf(out, "\n");
 	}
 	fprintf(out, "\n");
 	if (best)
 		say_best(answer, best, out);
-	say(out, "r recorded", "the threshold and cycle time of this run");
+	say(out, "r recorded", "where this run stands");
 	if (unsure)
 		say(out, "x unsure",
 			"extrapolated: they send operations of sizes that this run does not hold");

@@ -136,7 +136,7 @@ static void draw_labels(FILE *out, const struct lw_heat *heat)
 static void draw_legend(FILE *out, const struct lw_heat *heat, const struct shade *shade, double y)
 {
 	const struct lw_svg_font font = {.size_px = 11};
-	char least[32], most[32], colour[8];
+	char least[32], most[32], text[64], colour[8];
 	double x = LEFT, wide = 4;
 	bool is_dark;
 
@@ -151,10 +151,11 @@ static void draw_legend(FILE *out, const struct lw_heat *heat, const struct shad
 		lw_svg_rect(out, x + wide * i, y, wide + 0.3, 14, &step);
 	}
 	x += wide * N_STEPS + 6;
-	lw_svg_text(out, x, y + 11, &font, "%s%s", most, shade->is_cut ? " and more" : "");
+	snprintf(text, sizeof(text), "%s%s", most, shade->is_cut ? " and more" : "");
+	lw_svg_text(out, x, y + 11, &font, "%s", text);
 	if (!heat->unsure_title)
 		return;
-	x += 92;
+	x += lw_svg_text_px(text, 11) + 28;
 	for (double d = 5; d <= 15; d += 5)
 		lw_svg_line(out, x + 1, y + d, x + d, y + 1,
 			&(struct lw_svg_style){.stroke = "black", .width_px = 1});

@@ -200,7 +200,6 @@ static void a_grid_marks_recorded_best_and_extrapolated(void **state)
 	static const double cycle_ms[] = {0.25, 0.5, 1, 2.5, 3.333333, 5, 10, 20, 50};
 	struct lw_forecast forecasts[54];
 	struct lw_answer answer;
-	struct lw_advise_grid grid = {.n_fusion = 6, .n_cycle = 9};
 
 	(void)state;
 	make_predictor(1.3e6);
@@ -214,12 +213,15 @@ static void a_grid_marks_recorded_best_and_extrapolated(void **state)
 				"hvd_cycle", step_ns, mib[q] * 1048576, cycle_ms[c] * 1e6, 4);
 			if (q == 0)
 				extrapolate(one);
-			grid.fusion_bytes[q] = mib[q] * 1048576;
-			grid.cycle_ns[c] = cycle_ms[c] * 1e6;
 		}
 	forecasts[8].prediction.step_ns = (struct lw_figure){NAN, NAN, NAN, LW_PREDICTED, "x"};
 	answer = make_answer(LW_ASK_GRID, forecasts, 54);
-	answer.grid = grid;
+	answer.rows = (struct lw_grid_axis){.title = "fusion threshold", .n = 6, .recorded = 5};
+	answer.columns = (struct lw_grid_axis){.title = "cycle time in ms", .n = 9, .recorded = 5};
+	for (size_t q = 0; q < 6; q++)
+		lw_bytes_format(mib[q] * 1048576, answer.rows.label[q]);
+	for (size_t c = 0; c < 9; c++)
+		snprintf(answer.columns.label[c], LW_UNIT_TEXT_BYTES, "%.4g", cycle_ms[c]);
 	compare(&answer, "grid", TEXT | FIGURE);
 }
 

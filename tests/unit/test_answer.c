@@ -107,7 +107,7 @@ static void the_recorded_setting_is_one_cell_and_is_what_was_measured(void **sta
 	(void)state;
 	open_job(&f, 3, 0);
 	ask(&f, LW_ASK_GRID, 0);
-	assert_int_equal(f.answer.n_forecasts, f.answer.grid.n_fusion * f.answer.grid.n_cycle);
+	assert_int_equal(f.answer.n_forecasts, f.answer.rows.n * f.answer.columns.n);
 	best = lw_answer_best(&f.answer);
 	for (size_t i = 0; i < f.answer.n_forecasts; i++) {
 		const struct lw_forecast *one = &f.answer.forecasts[i];
@@ -203,7 +203,42 @@ static void what_is_assumed_names_the_run_that_would_tell(void **state)
 	close_job(&f);
 }
 
-static void a_torch_ddp_job_has_no_grid(void **state)
+static void check_axis(const struct lw_grid_axis *axis, double recorded)
+{
+	assert_true(axis->n >= 2);
+	assert_true(axis->at[axis->recorded] == recorded);
+	for (size_t i = 1; i < axis->n; i++)
+		assert_true(axis->at[i] > axis->at[i - 1]);
+}
+
+/* The buckets of the run stand for its gradients: what is asked is which limits are tried. */
+static void a_torch_ddp_grid_is_over_limits_of_its_buckets(void **state)
+{
+	struct fixture f = {0};
+	struct lw_ddp *ddp;
+
+	(void)state;
+	open_job(&f, 2, LW_FRAMEWORK_TORCH_DDP);
+	ddp = &f.predictor->replay->ddp;
+	ddp->why_fixed = NULL;
+	ddp->setting.is_fixed = false;
+	ddp->setting.cap_bytes = 3 << 20;
+	ddp->setting.first_bytes = 1 << 20;
+	ask(&f, LW_ASK_GRID, 0);
+	check_axis(&f.answer.rows, 3 << 20);
+	check_axis(&f.answer.columns, 1 << 20);
+	for (size_t i = 0; i < f.answer.n_forecasts; i++) {
+		const struct lw_prediction *one = &f.answer.forecasts[i].prediction;
+
+		assert_true(one->bucket_cap_bytes == f.answer.rows.at[i / f.answer.columns.n]);
+		assert_true(one->first_bucket_bytes == f.answer.columns.at[i % f.answer.columns.n]);
+		assert_int_equal(one->is_recorded,
+			lw_answer_is_recorded_cell(&f.answer, &f.answer.forecasts[i]));
+	}
+	close_job(&f);
+}
+
+static void a_torch_ddp_job_whose_buckets_are_fixed_has_no_grid(void **state)
 {
 	struct fixture f = {0};
 	size_t n_models;
@@ -227,7 +262,8 @@ int main(void)
 		cmocka_unit_test(the_error_of_the_replay_is_shown_before_its_correction),
 		cmocka_unit_test(the_interval_is_not_narrower_than_what_it_is_made_of),
 		cmocka_unit_test(what_is_assumed_names_the_run_that_would_tell),
-		cmocka_unit_test(a_torch_ddp_job_has_no_grid),
+		cmocka_unit_test(a_torch_ddp_grid_is_over_limits_of_its_buckets),
+		cmocka_unit_test(a_torch_ddp_job_whose_buckets_are_fixed_has_no_grid),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);
