@@ -155,6 +155,18 @@ static double guessed(struct lw_whatif_job *job, enum lw_wire_guess guess, doubl
 	return simulate(job, NULL, sorted, NULL);
 }
 
+/* All sizes that a setting sends. */
+static bool knows_all(const struct lw_wire *wire, const struct lw_hvd_totals *totals)
+{
+	for (int i = 0; i < LW_HVD_SIZE_CLASSES; i++) {
+		double n = (double)totals->of_size[i].n_batches;
+
+		if (n > 0 && !lw_wire_knows(wire, (double)totals->of_size[i].bytes / n))
+			return false;
+	}
+	return true;
+}
+
 /* Widens the interval by what the run does not say about the sizes that this setting sends. */
 static void extrapolate(
 	struct lw_whatif_job *job, struct lw_prediction *prediction, double *sorted, double raw_ns)
@@ -174,7 +186,7 @@ static void extrapolate(
 	prediction->step_ns.why =
 		is_larger
 			? "it sends larger operations than any in this run: their cost is extrapolated"
-			: "it sends smaller operations than any in this run: their cost under load is not known";
+			: "it sends operations of sizes that this run does not hold: their cost under load is not known";
 }
 
 /* The same for operations at a time, of which the run may not say what they get done together, and for
@@ -293,9 +305,7 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 	prediction.step_ns.why = lw_whatif_assumes(replay, whatif);
 	if (prediction.step_ns.why)
 		prediction.step_ns.how = LW_ASSUMED;
-	if (prediction.totals.n_batches > 0 &&
-		(!lw_wire_knows(&job.wire, (double)prediction.totals.min_batch_bytes) ||
-			!lw_wire_knows(&job.wire, (double)prediction.totals.max_batch_bytes)))
+	if (!knows_all(&job.wire, &prediction.totals))
 		extrapolate(&job, &prediction, sorted, median_ns);
 	if (job.is_ddp && !prediction.is_recorded)
 		share_otherwise(replay, &job, &prediction, sorted, median_ns);

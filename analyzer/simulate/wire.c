@@ -10,6 +10,9 @@
 
 static const double REACH_BELOW = 0.7; /* "about the size": down to this fraction */
 static const double REACH_ABOVE = 1.5; /* and up to this one */
+/* "about the size", in half octaves: one beside; and between two sizes that are no farther apart than a
+ * factor of 4 the cost cannot bend much */
+enum { MIN_SIZE_SAMPLES = 3, BESIDE_SIZES = 1, BETWEEN_SIZES = 4 };
 /* how far the cost of operations beyond the largest may be off */
 static const double OPTIMISTIC_FRAC = 0.85;
 static const double PESSIMISTIC_FRAC = 1.15;
@@ -167,10 +170,23 @@ static int fit_loads(struct lw_wire *wire, const struct lw_wire_source *source)
 
 /* ---- asking ------------------------------------------------------------------------------------- */
 
-static bool reaches(const struct lw_cost *cost, double bytes)
+static int size_of(double bytes)
 {
-	return cost->form != LW_COST_NONE && bytes >= cost->min_bytes * REACH_BELOW &&
-	       bytes <= cost->max_bytes * REACH_ABOVE;
+	int size = bytes > 1 ? (int)floor(2 * log2(bytes)) : 0;
+
+	return size < LW_WIRE_SIZES ? size : LW_WIRE_SIZES - 1;
+}
+
+/* A probe is a sweep: all between its ends is known. */
+static bool is_probed(const struct lw_cost *probe, double bytes)
+{
+	return probe->form != LW_COST_NONE && bytes >= probe->min_bytes * REACH_BELOW &&
+	       bytes <= probe->max_bytes * REACH_ABOVE;
+}
+
+static bool is_run(const struct lw_wire_costs *of, double bytes)
+{
+	return of->run.form != LW_COST_NONE && of->is_known[size_of(bytes)];
 }
 
 static bool is_seen(const struct lw_wire_costs *of)
@@ -183,8 +199,8 @@ static bool knows(const struct lw_wire *wire, enum lw_wire_load load, double byt
 	const struct lw_wire_costs *of = &wire->of[load];
 
 	if (!is_seen(&wire->of[LW_WIRE_COMPUTING]) || !is_seen(&wire->of[LW_WIRE_WAITING]))
-		return reaches(&wire->all, bytes) || reaches(&wire->probe, bytes);
-	return reaches(&of->run, bytes) || reaches(&of->probe, bytes);
+		return wire->is_known[size_of(bytes)] || is_probed(&wire->probe, bytes);
+	return is_run(of, bytes) || is_probed(&of->probe, bytes);
 }
 
 bool lw_wire_knows(const struct lw_wire *wire, double bytes)
@@ -192,14 +208,26 @@ bool lw_wire_knows(const struct lw_wire *wire, double bytes)
 	return knows(wire, LW_WIRE_COMPUTING, bytes) && knows(wire, LW_WIRE_WAITING, bytes);
 }
 
+/* Run over probe, between what it is at the ends of the run. */
+static double run_frac_at(const struct lw_wire_costs *of, double bytes)
+{
+	double low = of->run.min_bytes, high = of->run.max_bytes, place;
+
+	if (of->run.form == LW_COST_NONE || bytes >= high)
+		return of->run_frac[1];
+	if (bytes <= low)
+		return of->run_frac[0];
+	place = log(bytes / low) / log(high / low);
+	return of->run_frac[0] + place * (of->run_frac[1] - of->run_frac[0]);
+}
+
 /* What was measured under this load about this size, NAN = nothing. */
 static double seen_ns(const struct lw_wire_costs *of, double bytes)
 {
-	if (reaches(&of->run, bytes))
+	if (is_run(of, bytes))
 		return lw_cost_ns(&of->run, bytes, NULL);
-	if (reaches(&of->probe, bytes))
-		return lw_cost_ns(&of->probe, bytes, NULL) *
-		       of->run_frac[bytes > of->run.max_bytes];
+	if (is_probed(&of->probe, bytes))
+		return lw_cost_ns(&of->probe, bytes, NULL) * run_frac_at(of, bytes);
 	return NAN;
 }
 
@@ -221,7 +249,7 @@ static double loaded_ns(const struct lw_wire *wire, enum lw_wire_load load, doub
 	if (isfinite(ns))
 		return ns;
 	if (!isfinite(other_ns))
-		return wire->probe.form != LW_COST_NONE && bytes < wire->all.min_bytes
+		return is_probed(&wire->probe, bytes) && !wire->is_known[size_of(bytes)]
 			       ? lw_cost_ns(&wire->probe, bytes, NULL)
 			       : lw_cost_ns(&wire->all, bytes, NULL);
 	if (!is_seen(of))
@@ -235,9 +263,9 @@ static double loaded_ns(const struct lw_wire *wire, enum lw_wire_load load, doub
 
 double lw_wire_replicate_frac(const struct lw_wire *wire, double bytes, int k)
 {
-	bool is_run = reaches(&wire->all, bytes) || wire->probe.form == LW_COST_NONE;
-	const struct lw_cost *fitted = is_run ? &wire->all : &wire->probe;
-	const struct lw_cost *replicate = is_run ? &wire->replicate[k] : &wire->probe_replicate[k];
+	bool of_run = wire->is_known[size_of(bytes)] || wire->probe.form == LW_COST_NONE;
+	const struct lw_cost *fitted = of_run ? &wire->all : &wire->probe;
+	const struct lw_cost *replicate = of_run ? &wire->replicate[k] : &wire->probe_replicate[k];
 	double fitted_ns = lw_cost_ns(fitted, bytes, NULL);
 
 	if (replicate->form == LW_COST_NONE || !(fitted_ns > 0))
@@ -264,6 +292,15 @@ static struct lw_wire_memo recall(const struct lw_wire *wire, double bytes)
 	return found;
 }
 
+/* The cost of the next larger size that the run holds: no smaller one takes longer. */
+static double known_above_ns(const struct lw_wire *wire, double bytes)
+{
+	for (int size = size_of(bytes) + 1; size < LW_WIRE_SIZES; size++)
+		if (wire->is_known[size])
+			return lw_cost_ns(&wire->all, pow(2, (size + 1) / 2.0), NULL);
+	return lw_cost_ns(&wire->all, wire->all.max_bytes, NULL);
+}
+
 /* Mean cost as recorded, and as guessed where it was not. @computing_ns: from its start until training
  * threads wait. */
 static double recorded_ns(
@@ -284,8 +321,8 @@ static double recorded_ns(
 	}
 	if (!is_known && bytes > wire->all.max_bytes && wire->guess != LW_WIRE_FITTED)
 		ns *= wire->guess == LW_WIRE_OPTIMISTIC ? OPTIMISTIC_FRAC : PESSIMISTIC_FRAC;
-	else if (!is_known && bytes < wire->all.min_bytes && wire->guess == LW_WIRE_PESSIMISTIC)
-		ns = fmax(ns, LW_WIRE_LOADED * wire->latency_ns);
+	else if (!is_known && wire->guess == LW_WIRE_PESSIMISTIC)
+		ns = fmax(ns, fmin(LW_WIRE_LOADED * wire->latency_ns, known_above_ns(wire, bytes)));
 	return fmax(wire->cost_frac * ns - lw_recovery_ns(&wire->recovery, (double)idle_ns),
 		wire->latency_ns);
 }
@@ -333,6 +370,29 @@ static int keep_scatter(
 	for (uint32_t s = 0; s < n_steps; s++)
 		wire->scatter.from[s + 1] += wire->scatter.from[s];
 	return LW_OK;
+}
+
+/* Which sizes the run holds, under @load or, LW_WIRE_N_LOADS, in all. */
+static void find_known(const struct lw_wire_source *source, enum lw_wire_load load,
+	bool ret_is_known[LW_WIRE_SIZES])
+{
+	uint32_t n_of_size[LW_WIRE_SIZES] = {0};
+	int before = -1;
+
+	for (size_t i = 0; i < source->n; i++)
+		if (load == LW_WIRE_N_LOADS || load_of(&source->samples[i]) == load)
+			n_of_size[size_of((double)source->samples[i].bytes)]++;
+	for (int size = 0; size < LW_WIRE_SIZES; size++) {
+		int from = size - BESIDE_SIZES, to = size + BESIDE_SIZES;
+
+		if (n_of_size[size] < MIN_SIZE_SAMPLES)
+			continue;
+		if (before >= 0 && size - before <= BETWEEN_SIZES)
+			from = before;
+		for (int i = from > 0 ? from : 0; i <= to && i < LW_WIRE_SIZES; i++)
+			ret_is_known[i] = true;
+		before = size;
+	}
 }
 
 /* The run over the probe, mean over what the run sent within REACH of its smallest or largest size. */
@@ -408,6 +468,9 @@ int lw_wire_init(struct lw_wire *wire, const struct lw_wire_source *source)
 		status = fit_loads(wire, source);
 	if (status < 0)
 		return status;
+	for (enum lw_wire_load load = 0; load < LW_WIRE_N_LOADS; load++)
+		find_known(source, load, wire->of[load].is_known);
+	find_known(source, LW_WIRE_N_LOADS, wire->is_known);
 	compare_with_probe(wire, source);
 	wire->latency_ns = fmin(
 		source->latency_ns, lw_cost_ns(&wire->all, fmax(wire->all.min_bytes, 1), NULL));

@@ -68,9 +68,13 @@ enum lw_wire_guess {    /* for sizes that the run does not hold */
  * round of the idle loop. Taken as the bound of what small operations may cost under load. */
 enum { LW_WIRE_LOADED = 32 };
 
+enum { LW_WIRE_SIZES = 96 }; /* half octaves of bytes */
+
 struct lw_wire_costs { /* back to back, under one load; LW_COST_NONE = never seen */
 	struct lw_cost run, probe;
 	double run_frac[2]; /* run over probe at the smallest and at the largest sizes of the run */
+	bool is_known
+		[LW_WIRE_SIZES]; /* the run holds enough of about this size; [i]: 2^(i/2) bytes */
 };
 
 struct lw_wire_memo { /* what was found of one size, under each load */
@@ -82,6 +86,7 @@ struct lw_wire_memo { /* what was found of one size, under each load */
 struct lw_wire {
 	struct lw_wire_costs of[LW_WIRE_N_LOADS];
 	struct lw_cost all, probe; /* the same under both loads together */
+	bool is_known[LW_WIRE_SIZES];
 	struct lw_recovery recovery;
 	double latency_ns; /* what a coordination round costs: no operation less */
 	struct lw_cost replicate[LW_WIRE_REPLICATES];       /* of all */

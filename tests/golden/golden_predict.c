@@ -71,7 +71,7 @@ static void extrapolate(struct lw_forecast *forecast)
 	forecast->prediction.is_extrapolated = true;
 	forecast->prediction.step_ns.how = LW_ASSUMED;
 	forecast->prediction.step_ns.why =
-		"it sends smaller operations than any in this run: their cost under load is not known";
+		"it sends operations of sizes that this run does not hold: their cost under load is not known";
 }
 
 /* ---- comparing ---------------------------------------------------------------------------------- */
