@@ -253,7 +253,7 @@ const struct lw_adviser lw_adviser_groups = {
 	.title = "Explicit groups of gradients",
 	.run = advise,
 	.assumes =
-		"Gradients become ready when they did in this run, on average in this order, and a group is sent when all of its gradients are ready on all ranks. groups=n cuts the parameters in the order of the optimizer, taken to be the reverse of that. DP is exact for a link that is a queue and means of times; each row is then simulated with the recorded scatter.",
+		"Gradients become ready when they did in this run, on average in this order, and a group is sent when all of its gradients are ready on all ranks. groups=n cuts the parameters in the order of the optimizer, taken to be the reverse of that. DP is exact for a link that is a queue, means of times, and gradients of one type; each row is then simulated with the recorded scatter.",
 	.wrong_if =
 		"The order differs from step to step; some parameters get no gradient in some steps; the sizes of the groups are not among those that this run holds (x).",
 	.check =
