@@ -16,7 +16,7 @@ import sys
 
 import figures
 import grid
-from measure import PLAIN, SOURCE, TOLERANCE_FRAC, ask, autotune_end, fusion_cycle
+from measure import AUTOTUNE_STEPS_PER_SAMPLE, PLAIN, SOURCE, TOLERANCE_FRAC, ask, autotune_end, fusion_cycle
 from store import Store, best, spread_frac
 
 MODELS = ("hvd_cycle", "osf_fifo", "osf_paper", "osf", "csf", "coarse", "fine")
@@ -241,23 +241,25 @@ def autotune(out, judged):
     lines = []
     for job in judged.store.find(kind="autotune"):
         end = autotune_end(os.path.join(judged.store.folder, job["log"]))
+        rest_s = statistics.median(job["steps_s"][end["n_steps"] + 2:])
         tuned = judged.find(job["cell"], end["setting"])
         for kind in ("recorded", "probed"):
             advised = judged.advice.get((job["cell"], kind))
             row = advised and judged.find(job["cell"], advised[0])
-            if not row or not tuned:
+            if not row:
                 continue
-            n_steps = judged.runs[job["cell"], kind][-1]["n_steps"]
-            frac = tuned.measured_s / row.measured_s
-            if frac < 1 - TOLERANCE_FRAC:
-                out.misses.append(f"autotune is faster than the advice of the {kind} run of {job['cell']}: {percent(1 - frac, '')}")
-            lines.append([job["cell"], kind, f"{mib(end['setting'][0])}, {end['setting'][1]:g} ms", f"{tuned.measured_s * 1e3:.1f} ms",
-                          f"{end['n_samples']} samples, {end['n_steps']} steps", f"{mib(advised[0][0])}, {advised[0][1]:g} ms",
-                          f"{row.measured_s * 1e3:.1f} ms", f"{n_steps} steps", percent(1 / frac - 1 if frac else None)])
+            best_s = min([rest_s] + ([tuned.measured_s] if tuned else []))
+            if best_s < row.measured_s * (1 - TOLERANCE_FRAC):
+                out.misses.append(f"autotune's setting is faster than the advice of the {kind} run, {job['cell']}: {percent(1 - best_s / row.measured_s, '')}")
+            lines.append([job["cell"], f"{mib(end['setting'][0])}, {end['setting'][1]:g} ms{'' if end['is_cached'] else ', no cache'}",
+                          f"{end['n_points']} points, {end['n_steps']} steps", f"{rest_s * 1e3:.1f} ms", f"{tuned.measured_s * 1e3:.1f} ms" if tuned else "",
+                          kind, f"{mib(advised[0][0])}, {advised[0][1]:g} ms", f"{judged.runs[job['cell'], kind][-1]['n_steps']} steps",
+                          f"{row.measured_s * 1e3:.1f} ms", percent(best_s / row.measured_s - 1)])
     if lines:
         out("## Against Horovod's own tuner\n")
-        out("HOROVOD_AUTOTUNE=1 run to its end, with 2 steps a sample instead of 10 to end within minutes; both settings then measured without it.\n")
-        out.table(["cell", "run", "autotune's setting", "its step", "it needed", "advised", "its step", "needed", "autotune's step against advised"], lines)
+        out(f"HOROVOD_AUTOTUNE=1 run to its end with {AUTOTUNE_STEPS_PER_SAMPLE} step a sample instead of 10, to end within minutes: by default it needs ten times the steps. "
+            "Its step: at the end of that run, and measured like all others (Q and cycle alone). Positive: the advice is faster.\n")
+        out.table(["cell", "autotune chose", "after", "step, at its end", "step, as others", "lapwing's run", "advised", "after", "step", "autotune's best against it"], lines)
 
 
 def variants(out, judged):

@@ -34,10 +34,11 @@ LAPWING = os.path.join(os.environ.get("LAPWING_BUILD_DIR", os.path.join(SOURCE, 
 TOLERANCE_FRAC = 0.02
 RECORDED_STEPS = 18
 PLAIN = {"groups": None, "passes": 1, "compress": "none"}
-AUTOTUNE_CELLS = [(4, "vgg", "50mbit", "mpi"), (3, "tiny", "50mbit", "mpi")]
-AUTOTUNE_STEPS_PER_SAMPLE = 2  # Horovod's is 10
-AUTOTUNE_STEPS = 5 * AUTOTUNE_STEPS_PER_SAMPLE  # it takes the median of five samples
-AUTOTUNE_WARMUP_SAMPLES = 3
+AUTOTUNE_CELLS = [(4, "tiny", "100mbit", "mpi"), (2, "resnet50", "100mbit", "mpi")]
+AUTOTUNE_STEPS_PER_SAMPLE = 1  # Horovod's is 10
+AUTOTUNE_STEPS = 5 * AUTOTUNE_STEPS_PER_SAMPLE  # a point that it tries is judged by the median of five samples
+AUTOTUNE_WARMUP_POINTS, AUTOTUNE_POINTS = 3, 84  # 20 and the first, for each of the four values of what else it tunes
+AUTOTUNE_REST_STEPS = 20  # under the setting that it ended with
 FIGURE_CELLS = {model: {n: (n, model, "100mbit", "gloo") for n in (1, *grid.RANKS)} for model in grid.MODELS}
 FIGURE_MODELS = ("resnet50", "vgg")
 
@@ -182,8 +183,8 @@ def autotune_end(path):
         lines = [line.replace(" ", "").strip().split(",") for line in file][1:]
     if len(lines) < 2 or lines[-1] not in lines[:-1]:
         raise RuntimeError(f"{path}: the tuner did not end")
-    return {"setting": (int(float(lines[-1][-2]) * grid.MIB), float(lines[-1][-3])), "n_samples": len(lines) - 1,
-            "n_steps": (len(lines) - 1 + AUTOTUNE_WARMUP_SAMPLES) * AUTOTUNE_STEPS}
+    return {"setting": (int(float(lines[-1][-2]) * grid.MIB), float(lines[-1][-3])), "is_cached": lines[-1][-4] == "1",
+            "n_points": len(lines) - 1, "n_steps": (len(lines) - 1 + AUTOTUNE_WARMUP_POINTS) * AUTOTUNE_STEPS}
 
 
 def stage_record(rig, cells):
@@ -229,10 +230,11 @@ def stage_figures(rig, cells):
 
 
 def stage_autotune(rig, cells):
-    """Fewer steps a sample than Horovod's 10, so that the tuner ends within minutes; its number of samples is its own."""
+    """Fewer steps a sample than Horovod's 10, so that the tuner ends within minutes; the points it tries are its own."""
     wanted = []
     for cell in AUTOTUNE_CELLS:
-        job = rig.job(cell, "autotune", *grid.DEFAULT, n_steps=AUTOTUNE_STEPS * 34)
+        job = rig.job(cell, "autotune", *grid.DEFAULT, 
+                      n_steps=(AUTOTUNE_POINTS + AUTOTUNE_WARMUP_POINTS) * AUTOTUNE_STEPS + AUTOTUNE_REST_STEPS)
         wanted += [(cell, *autotune_end(os.path.join(rig.store.folder, job["log"]))["setting"], PLAIN), (cell, *grid.DEFAULT, PLAIN)]
     rig.pairs(wanted)
 
