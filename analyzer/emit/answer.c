@@ -242,7 +242,10 @@ const char *lw_answer_would_tell(const struct lw_answer *answer, const struct lw
 	char least[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES];
 
 	text[0] = '\0';
-	if (prediction->is_extrapolated)
+	if (prediction->is_extrapolated && replay->is_ddp)
+		snprintf(text, LW_WOULD_TELL_BYTES, "a run with bucket_cap_mb=%g",
+			prediction->bucket_cap_bytes / 1048576);
+	else if (prediction->is_extrapolated)
 		snprintf(text, LW_WOULD_TELL_BYTES,
 			"a run recorded with `lapwing record --probe`, which also measures operations of other sizes: this one holds %s%s%s",
 			lw_bytes_format((double)replay->min_batch_bytes, least),

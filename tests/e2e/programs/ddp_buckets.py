@@ -1,9 +1,10 @@
 """A DDP job over Gloo that also says what DDP itself knows of its buckets.
 
-    ddp_buckets.py STEPS [fp16 | collectives | die | many]
-fp16: gradients compressed by a communication hook; collectives: one call of each instead of training;
-die: the last rank leaves without a word after the first step; many: more process groups and models than any
-table of a tracer has room for, after a communication hook that throws.
+    ddp_buckets.py STEPS [fp16 | unused | static | part | collectives | die | many]
+fp16: gradients compressed by a communication hook; part: one that sends a part of each bucket; unused:
+find_unused_parameters; static: static_graph; collectives: one call of each instead of training; die: the last rank
+leaves without a word after the first step; many: more process groups and models than any table of a tracer has room
+for, after a communication hook that throws.
 RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT come from the environment.
 """
 import json
@@ -27,9 +28,12 @@ def train():
     model = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.Tanh())
                                   for width in (300,) * 9])
     sizes = [p.numel() * p.element_size() for p in model.parameters()]
-    model = DistributedDataParallel(model, bucket_cap_mb=0.8)
+    model = DistributedDataParallel(model, bucket_cap_mb=0.8, find_unused_parameters=mode == "unused",
+                                    static_graph=mode == "static")
     if mode == "fp16":
         model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    if mode == "part":
+        model.register_comm_hook(None, send_part)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     x = torch.randn(16, 300)
     for step in range(steps):
@@ -41,8 +45,13 @@ def train():
     data = model._get_ddp_logging_data()
     total = sum(float(p.double().sum()) for p in model.parameters())
     return {"model_bytes": sum(sizes), "sizes": sizes, "first_cap_bytes": dist._DEFAULT_FIRST_BUCKET_BYTES,
-            "first": data["bucket_sizes"], "rebuilt": data["rebuilt_bucket_sizes"],
+            "first": data["bucket_sizes"], "rebuilt": data.get("rebuilt_bucket_sizes", ""),
             "cap_bytes": data["bucket_cap_bytes"], "sum": total}
+
+
+def send_part(state, bucket):
+    part = bucket.buffer()[:1000].clone()
+    return dist.all_reduce(part, async_op=True).get_future().then(lambda future: bucket.buffer())
 
 
 def every_collective():
