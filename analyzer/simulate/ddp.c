@@ -66,17 +66,35 @@ uint32_t lw_ddp_assign(const struct lw_hvd_tensor *tensors, uint32_t n,
 	return n_buckets;
 }
 
-/* One row of ready times, by bucket. */
+/* When the last gradient of each bucket is ready, of one row; LW_HVD_NOT_IN_STEP for a bucket without any.
+ * Neighbours mostly share a bucket. */
+static void last_ready(const int64_t *ready_ns, uint32_t n_tensors, const uint32_t *bucket_of,
+	int64_t *ret_ns, uint32_t n_buckets)
+{
+	int64_t last_ns = LW_HVD_NOT_IN_STEP;
+	uint32_t bucket = 0;
+
+	for (uint32_t b = 0; b < n_buckets; b++)
+		ret_ns[b] = LW_HVD_NOT_IN_STEP;
+	for (uint32_t t = 0; t < n_tensors; t++) {
+		if (bucket_of[t] != bucket) {
+			ret_ns[bucket] = last_ns > ret_ns[bucket] ? last_ns : ret_ns[bucket];
+			bucket = bucket_of[t];
+			last_ns = LW_HVD_NOT_IN_STEP;
+		}
+		last_ns = ready_ns[t] > last_ns ? ready_ns[t] : last_ns;
+	}
+	if (n_tensors > 0)
+		ret_ns[bucket] = last_ns > ret_ns[bucket] ? last_ns : ret_ns[bucket];
+}
+
+/* The same, and no bucket before those in front of it. */
 static void bucket_row(const int64_t *ready_ns, uint32_t n_tensors, const uint32_t *bucket_of,
 	int64_t *ret_ns, uint32_t n_buckets)
 {
 	int64_t before_ns = LW_HVD_NOT_IN_STEP;
 
-	for (uint32_t b = 0; b < n_buckets; b++)
-		ret_ns[b] = LW_HVD_NOT_IN_STEP;
-	for (uint32_t t = 0; t < n_tensors; t++)
-		if (ready_ns[t] > ret_ns[bucket_of[t]])
-			ret_ns[bucket_of[t]] = ready_ns[t];
+	last_ready(ready_ns, n_tensors, bucket_of, ret_ns, n_buckets);
 	for (uint32_t b = 0; b < n_buckets; b++) {
 		if (ret_ns[b] < 0)
 			continue;
@@ -136,6 +154,7 @@ struct context {
 	/* by bucket that this step sends, in order */
 	uint32_t n_sent, *sent;
 	int64_t *done_ns;   /* by place in sent */
+	int64_t *row_ns;    /* by bucket, scratch */
 	int64_t *queued_ns; /* [place][rank] */
 	int64_t *taken_ns;  /* likewise: when a thread took it */
 	int64_t wire_free_ns;
@@ -146,31 +165,21 @@ static void queue_buckets(struct context *c)
 {
 	uint32_t n_ranks = c->input->n_ranks, n_tensors = c->input->n_tensors;
 	const int64_t *ready_ns = c->input->ready_ns + (size_t)c->step * n_ranks * n_tensors;
-	size_t n = (size_t)c->n_buckets * n_ranks;
 
-	for (size_t i = 0; i < n; i++)
-		c->queued_ns[i] = INT64_MIN;
-	for (uint32_t r = 0; r < n_ranks; r++)
-		for (uint32_t t = 0; t < n_tensors; t++) {
-			int64_t own_ns = ready_ns[(size_t)r * n_tensors + t];
-			int64_t *at_ns = &c->queued_ns[(size_t)c->bucket_of[t] * n_ranks + r];
-
-			if (own_ns >= 0 && c->start_ns[r] + own_ns > *at_ns)
-				*at_ns = c->start_ns[r] + own_ns;
-		}
 	c->n_sent = 0;
-	for (uint32_t b = 0; b < c->n_buckets; b++) {
-		int64_t *from = c->queued_ns + (size_t)b * n_ranks;
-		int64_t *to = c->queued_ns + (size_t)c->n_sent * n_ranks;
+	for (uint32_t r = 0; r < n_ranks; r++) {
+		uint32_t n = 0;
 
-		if (from[0] == INT64_MIN)
-			continue;
-		for (uint32_t r = 0; r < n_ranks; r++) {
-			to[r] = from[r];
-			if (c->n_sent > 0 && to[r] < to[r - (int64_t)n_ranks])
-				to[r] = to[r - (int64_t)n_ranks];
+		bucket_row(ready_ns + (size_t)r * n_tensors, n_tensors, c->bucket_of, c->row_ns,
+			c->n_buckets);
+		for (uint32_t b = 0; b < c->n_buckets; b++) {
+			if (c->row_ns[b] < 0)
+				continue;
+			c->sent[n] = b;
+			c->queued_ns[(size_t)n * n_ranks + r] = c->start_ns[r] + c->row_ns[b];
+			n++;
 		}
-		c->sent[c->n_sent++] = b;
+		c->n_sent = n;
 	}
 }
 
@@ -386,7 +395,7 @@ static void run_step(struct context *c, int64_t *ret_step_ns)
 static void *allocate(struct context *c, uint32_t **ret_bucket_of, uint32_t **ret_scratch)
 {
 	size_t n_ranks = c->input->n_ranks, n = (size_t)c->input->n_tensors + 1;
-	size_t n_int64 = 5 * n_ranks + n + 2 * n * n_ranks;
+	size_t n_int64 = 5 * n_ranks + 2 * n + 2 * n * n_ranks;
 	int64_t *block = calloc(
 		1, n_int64 * sizeof(int64_t) + n * sizeof(double) + 3 * n * sizeof(uint32_t));
 
@@ -398,7 +407,8 @@ static void *allocate(struct context *c, uint32_t **ret_bucket_of, uint32_t **re
 	c->end_ns = block + 3 * n_ranks;
 	c->busy_ns = block + 4 * n_ranks;
 	c->done_ns = block + 5 * n_ranks;
-	c->queued_ns = c->done_ns + n;
+	c->row_ns = c->done_ns + n;
+	c->queued_ns = c->row_ns + n;
 	c->taken_ns = c->queued_ns + n * n_ranks;
 	c->bytes = (double *)(block + n_int64);
 	c->sent = (uint32_t *)(c->bytes + n);
