@@ -14,7 +14,7 @@ for version in 0.24.3 0.27.0; do
   found=$("$venv/bin/python3" -c 'import horovod; print(horovod.__version__)')
   [ "$found" = "$version" ] || { echo "check-versions: $venv holds Horovod $found, not $version" >&2; exit 1; }
   echo "check-versions: Horovod $version"
-  for test in test_horovod_hook.py test_wait.py test_timeline_agreement.py; do
+  for test in test_horovod_hook.py test_probe.py test_wait.py test_timeline_agreement.py; do
     LAPWING_PYTHON=$venv/bin/python3 /usr/bin/python3 "tests/e2e/$test" mpi
   done
 done
