@@ -20,6 +20,7 @@
 
 #include "tracer/hook_ddp.h"
 #include "tracer/hook_gloo.h"
+#include "tracer/probe.h"
 
 enum { REDUCERS_MAX = 64, QUEUED_MAX = 256 };
 
@@ -280,7 +281,9 @@ LW_EXPORT bool WORK_WAIT(void *self, int64_t timeout_ms)
 	bool result;
 
 	LEAVE_THROWN();
-	t0_ns = is_wanted() && lw_is_live() && !here.waiting_frame ? lw_now_ns() : 0;
+	t0_ns = is_wanted() && lw_is_live() && !here.waiting_frame && !lw_probe_is_scripted()
+			? lw_now_ns()
+			: 0;
 	result = ((bool (*)(void *, int64_t))real)(self, timeout_ms);
 	if (t0_ns)
 		record_wait(t0_ns, lw_now_ns());

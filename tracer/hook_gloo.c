@@ -20,6 +20,8 @@
 
 #include <string.h>
 
+#include "tracer/probe.h"
+
 enum shape {
 	NOTHING,
 	SAME,
@@ -77,7 +79,10 @@ static bool close_with(struct open_collective *open, uint16_t flag)
 	if (!atomic_exchange(&open->is_open, false))
 		return false;
 	open->event.t1_ns = lw_now_ns();
-	open->event.collective.flags |= flag;
+	if (open->event.kind == LW_EV_COLLECTIVE)
+		open->event.collective.flags |= flag;
+	else if (flag) /* of a probe only what came to its end says something */
+		return true;
 	lw_record(&open->event);
 	return true;
 }
@@ -212,8 +217,12 @@ static bool begin(enum lw_coll op, enum shape shape, const void *options, uintpt
 	open->event.collective.comm = comm ? comm->key : 0;
 	open->event.collective.transport = LW_TRANSPORT_GLOO;
 	find_bytes(&open->event.collective, shape, options, comm);
-	lw_gloo_sum.comm_size = comm ? comm->size : -1;
 	memset(&buffers, 0, sizeof(buffers));
+	if (lw_probe_label(&open->event) == LW_PROBE_HIDDEN) {
+		atomic_store_explicit(&open->is_taken, false, memory_order_release);
+		return false;
+	}
+	lw_gloo_sum.comm_size = comm ? comm->size : -1;
 	open->frame = frame;
 	own = open;
 	open->event.t0_ns = lw_now_ns();
@@ -227,12 +236,14 @@ static void end(void)
 
 	if (!own) /* on a stack that does not grow down it may have been taken for left */
 		return;
-	collective = &own->event.collective;
-	lw_gloo_sum.bytes +=
-		collective->sent_bytes ? collective->sent_bytes : collective->received_bytes;
-	lw_gloo_sum.op = own->event.op;
-	lw_gloo_sum.flags |= collective->flags;
-	lw_gloo_sum.n++;
+	if (own->event.kind == LW_EV_COLLECTIVE) {
+		collective = &own->event.collective;
+		lw_gloo_sum.bytes += collective->sent_bytes ? collective->sent_bytes
+							    : collective->received_bytes;
+		lw_gloo_sum.op = own->event.op;
+		lw_gloo_sum.flags |= collective->flags;
+		lw_gloo_sum.n++;
+	}
 	close_own(0);
 }
 

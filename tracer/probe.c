@@ -10,9 +10,6 @@
 
 #include "tracer/probe_schedule.h"
 
-/* Long enough that a wire counts as idle, short beside a step. */
-static const struct timespec pause_between_bursts = {.tv_nsec = 5000000};
-
 static _Atomic bool is_claimed;
 static _Atomic(void *) memory;
 
@@ -50,6 +47,15 @@ void lw_probe_refuse(const char *why)
 	lw_probe_release();
 }
 
+void lw_probe_pause(void)
+{
+	const struct timespec pause = {.tv_nsec = 5000000};
+	int saved_errno = errno;
+
+	syscall(SYS_nanosleep, &pause, NULL);
+	errno = saved_errno;
+}
+
 /* What a size needs is in memory before the pause: page faults are not the network's. */
 static void prepare(char *words, size_t *n_touched, size_t n_bytes)
 {
@@ -57,7 +63,7 @@ static void prepare(char *words, size_t *n_touched, size_t n_bytes)
 		memset(words + *n_touched, 0, n_bytes - *n_touched);
 		*n_touched = n_bytes;
 	}
-	syscall(SYS_nanosleep, &pause_between_bursts, NULL);
+	lw_probe_pause();
 }
 
 void lw_probe_run(const struct lw_probe_carrier *carrier)

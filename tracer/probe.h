@@ -32,4 +32,17 @@ void lw_probe_refuse(const char *why);
 /** lw_probe_release() - its memory goes; also after an exception left lw_probe_run(). */
 void lw_probe_release(void);
 
+/** lw_probe_pause() - between two bursts: long enough that a wire counts as idle, short beside a step. */
+void lw_probe_pause(void);
+
+/** lw_probe_is_scripted() - a script's probe is going on (probe_script.c): the job itself does nothing. */
+bool lw_probe_is_scripted(void);
+
+/**
+ * lw_probe_label() - a collective begins: is it one of a script's probe (probe_script.c)?
+ * @event: COLLECTIVE, bytes filled in; OWN: it is a PROBE event now. HIDDEN: not to be recorded
+ */
+enum lw_probe_label { LW_PROBE_NOT, LW_PROBE_OWN, LW_PROBE_HIDDEN };
+enum lw_probe_label lw_probe_label(struct lw_event *event);
+
 #endif /* LAPWING_TRACER_PROBE_H */

@@ -240,7 +240,7 @@ static int open_stores(
 	return LW_OK;
 }
 
-static int read_stores(struct lw_run *run, lw_load_members *members, lw_load_probes *probes)
+static int read_stores(struct lw_run *run, lw_load_members *members, struct lw_load_probes *probes)
 {
 	for (size_t i = 0; i < run->stores.n; i++) {
 		struct lw_loader loader = {.run = run,
@@ -323,7 +323,7 @@ static int load(
 	candidates all = {0};
 	struct candidate *one;
 	lw_load_members *members = NULL;
-	lw_load_probes *probes = NULL;
+	struct lw_load_probes *probes = NULL;
 	int status = open_stores(run, paths, n_paths, mode);
 
 	for (size_t i = 0; i < run->stores.n && status == LW_OK; i++)
@@ -349,7 +349,7 @@ static int load(
 		status = lw_load_match_probes(run, probes);
 	for (size_t i = 0; i < run->ranks.n && members && probes; i++) {
 		lw_vec_free(&members[i]);
-		lw_vec_free(&probes[i]);
+		lw_vec_free(&probes[i].rows);
 	}
 	free(members);
 	free(probes);

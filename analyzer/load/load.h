@@ -24,13 +24,19 @@ struct lw_load_member { /* table batch_tensor, before its batch is known */
 };
 typedef lw_vec(struct lw_load_member) lw_load_members;
 
-struct lw_load_probe { /* table probe, of one rank */
+struct lw_load_probe { /* table probe */
 	int64_t start_ns, end_ns;
 	uint64_t bytes;
-	uint32_t number, burst, position;
+	uint64_t number; /* see lw_load_probes.first_number */
+	uint32_t burst, position;
 	int op, transport;
 };
-typedef lw_vec(struct lw_load_probe) lw_load_probes;
+struct lw_load_probes { /* of one rank */
+	lw_vec(struct lw_load_probe) rows;
+	size_t store;          /* of the last row, and its process: another one is another probe, */
+	int64_t process_id;    /* whose numbers */
+	uint64_t first_number; /* begin at the next multiple of 2^32 */
+};
 
 struct lw_load_text;       /* string id -> tensor, of one store */
 struct lw_load_connection; /* one TCP connection's totals, of one store */
@@ -42,9 +48,9 @@ struct lw_loader { /* one store being read */
 	lw_vec(struct lw_load_thread) threads; /* by id */
 	struct lw_load_text *texts;
 	struct lw_load_connection *connections;
-	lw_load_members *members; /* by index of rank */
-	lw_load_probes *probes;   /* by index of rank */
-	uint64_t n_bad_rows;      /* impossible times, unknown threads: not used */
+	lw_load_members *members;      /* by index of rank */
+	struct lw_load_probes *probes; /* by index of rank */
+	uint64_t n_bad_rows;           /* impossible times, unknown threads: not used */
 };
 
 /** lw_load_rows() - read the raw tables of @loader's store into the ranks that it holds. */
@@ -77,7 +83,7 @@ int lw_load_join(struct lw_run *run, struct lw_rank *rank, lw_load_members *memb
  * lw_load_match_probes() - the k-th probe operation of every rank becomes one of run->probes.
  * @probes: by index of rank, reordered
  */
-int lw_load_match_probes(struct lw_run *run, lw_load_probes *probes);
+int lw_load_match_probes(struct lw_run *run, struct lw_load_probes *probes);
 
 /** lw_load_plain() - a run without a framework: every payload collective becomes a batch. */
 int lw_load_plain(struct lw_run *run, struct lw_rank *rank);

@@ -26,23 +26,23 @@ static bool is_one_clock(const struct lw_run *run)
 	return true;
 }
 
-struct cursor {                 /* where each rank is in its own list */
-	lw_load_probes *probes; /* by index of rank */
-	size_t *at;             /* [n_ranks] */
+struct cursor {                        /* where each rank is in its own list */
+	struct lw_load_probes *probes; /* by index of rank */
+	size_t *at;                    /* [n_ranks] */
 	size_t n_ranks;
 };
 
 /* The next operation that any rank has. Return: false at the end of all lists. */
-static bool next_number(const struct cursor *cursor, uint32_t *ret_number)
+static bool next_number(const struct cursor *cursor, uint64_t *ret_number)
 {
 	bool is_found = false;
 
 	for (size_t r = 0; r < cursor->n_ranks; r++) {
-		const lw_load_probes *own = &cursor->probes[r];
+		const struct lw_load_probes *own = &cursor->probes[r];
 
-		if (cursor->at[r] < own->n &&
-			(!is_found || own->at[cursor->at[r]].number < *ret_number)) {
-			*ret_number = own->at[cursor->at[r]].number;
+		if (cursor->at[r] < own->rows.n &&
+			(!is_found || own->rows.at[cursor->at[r]].number < *ret_number)) {
+			*ret_number = own->rows.at[cursor->at[r]].number;
 			is_found = true;
 		}
 	}
@@ -50,16 +50,16 @@ static bool next_number(const struct cursor *cursor, uint32_t *ret_number)
 }
 
 /* Steps over operation @number on every rank. Return: all have it, and mean the same by it. */
-static bool take(struct cursor *cursor, uint32_t number)
+static bool take(struct cursor *cursor, uint64_t number)
 {
 	const struct lw_load_probe *first = NULL;
 	bool is_whole = true;
 
 	for (size_t r = 0; r < cursor->n_ranks; r++) {
-		const lw_load_probes *own = &cursor->probes[r];
-		const struct lw_load_probe *probe = own->at + cursor->at[r];
+		const struct lw_load_probes *own = &cursor->probes[r];
+		const struct lw_load_probe *probe = own->rows.at + cursor->at[r];
 
-		if (cursor->at[r] >= own->n || probe->number != number) {
+		if (cursor->at[r] >= own->rows.n || probe->number != number) {
 			is_whole = false;
 			continue;
 		}
@@ -77,7 +77,7 @@ static struct lw_probe_op join(const struct cursor *cursor, bool is_one_clock, b
 	int64_t shortest_ns = INT64_MAX, free_ns = INT64_MIN;
 
 	for (size_t r = 0; r < cursor->n_ranks; r++) {
-		const struct lw_load_probe *probe = &cursor->probes[r].at[cursor->at[r] - 1];
+		const struct lw_load_probe *probe = &cursor->probes[r].rows.at[cursor->at[r] - 1];
 		int64_t took_ns = probe->end_ns - probe->start_ns;
 
 		if (is_one_clock) {
@@ -105,16 +105,18 @@ static struct lw_probe_op join(const struct cursor *cursor, bool is_one_clock, b
 	return joined;
 }
 
-int lw_load_match_probes(struct lw_run *run, lw_load_probes *probes)
+int lw_load_match_probes(struct lw_run *run, struct lw_load_probes *probes)
 {
 	struct cursor cursor = {.probes = probes, .n_ranks = run->ranks.n};
 	bool one_clock = is_one_clock(run);
-	uint32_t number = 0, n_broken = 0, last_number = 0;
+	uint64_t number = 0, last_number = 0;
+	uint32_t n_broken = 0;
 	int status = LW_OK;
 
 	for (size_t r = 0; r < run->ranks.n; r++)
-		if (probes[r].n)
-			qsort(probes[r].at, probes[r].n, sizeof(*probes[r].at), compare_number);
+		if (probes[r].rows.n)
+			qsort(probes[r].rows.at, probes[r].rows.n, sizeof(*probes[r].rows.at),
+				compare_number);
 	cursor.at = calloc(run->ranks.n + 1, sizeof(*cursor.at));
 	if (!cursor.at)
 		return lw_fail(LW_ERR_NOMEM, "no memory");

@@ -234,19 +234,37 @@ static int add_collective(struct lw_loader *loader, sqlite3_stmt *row)
 	return lw_vec_push(&rank->collectives, collective);
 }
 
+static int compare_rank(const void *a, const void *b)
+{
+	const struct lw_rank *x = a, *y = b;
+
+	return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* By the number of the rank: a probe may have been made beside the run, by processes of its own. */
 static int add_probe(struct lw_loader *loader, sqlite3_stmt *row)
 {
-	struct lw_rank *rank = rank_of(loader, row);
+	struct lw_run *run = loader->run;
+	struct lw_rank key = {.rank = sqlite3_column_int(row, 0)}, *rank;
+	int64_t process_id = sqlite3_column_int64(row, 9);
 	struct lw_load_probe probe = {.op = sqlite3_column_int(row, 3),
 		.bytes = bytes_of(loader, row, 4),
-		.number = (uint32_t)sqlite3_column_int64(row, 5),
 		.burst = (uint32_t)sqlite3_column_int64(row, 6),
 		.position = (uint32_t)sqlite3_column_int64(row, 7),
 		.transport = sqlite3_column_int(row, 8)};
+	struct lw_load_probes *own;
 
+	rank = run->ranks.n ? bsearch(&key, run->ranks.at, run->ranks.n, sizeof(key), compare_rank)
+			    : NULL;
 	if (!rank || !interval_of(loader, row, 1, &probe.start_ns, &probe.end_ns))
 		return LW_OK;
-	return lw_vec_push(&loader->probes[rank - loader->run->ranks.at], probe);
+	own = &loader->probes[rank - run->ranks.at];
+	if (own->rows.n && (own->store != loader->store_index || own->process_id != process_id))
+		own->first_number += UINT64_C(1) << 32;
+	own->store = loader->store_index;
+	own->process_id = process_id;
+	probe.number = own->first_number + (uint32_t)sqlite3_column_int64(row, 5);
+	return lw_vec_push(&own->rows, probe);
 }
 
 static int add_batch(struct lw_loader *loader, sqlite3_stmt *row)
@@ -356,7 +374,9 @@ static const struct {
 		add_batch},
 	{"SELECT thread_id, batch, position, name_id, object, bytes, dtype FROM batch_tensor",
 		add_member},
-	{"SELECT thread_id, start_ns, end_ns, op, bytes, number, burst, position, transport FROM probe",
+	{"SELECT p.rank, x.start_ns, x.end_ns, x.op, x.bytes, x.number, x.burst, x.position, x.transport,"
+	 " p.id FROM probe x JOIN thread t ON t.id = x.thread_id JOIN process p ON p.id = t.process_id"
+	 " WHERE p.rank IS NOT NULL ORDER BY p.id, x.number",
 		add_probe},
 	{"SELECT thread_id, start_ns FROM range WHERE op = 1 ORDER BY start_ns", add_step_mark},
 	{"SELECT process_id, setting, value, source FROM setting ORDER BY at_ns, rowid",

@@ -374,6 +374,37 @@ static void probes_across_clocks_take_the_rank_that_came_last(void **state)
 	lw_run_free(run);
 }
 
+/* A job of its own measured the sizes: its processes are no ranks of the run, their operations count. */
+static void a_probe_beside_the_run_belongs_to_its_ranks(void **state)
+{
+	struct make_run spec = make_run_job(2, 3);
+	char first[128], second[128];
+	const char *paths[] = {first, second};
+	struct lw_run *run;
+
+	(void)state;
+	snprintf(first, sizeof(first), "%s", run_fixture_path("run.lapwing"));
+	snprintf(second, sizeof(second), "%s", run_fixture_path("probe.lapwing"));
+	spec.extra_sql =
+		"INSERT INTO probe VALUES(2, 0, 10, 50, 1, 8, 0, 0, 0, 2), (4, 0, 30, 55, 1, 8, 0, 0, 0, 2)";
+	make_run_write(first, &spec);
+	spec.extra_sql =
+		"DELETE FROM batch; DELETE FROM batch_tensor; DELETE FROM collective; DELETE FROM ready;"
+		"DELETE FROM cycle; DELETE FROM wait; DELETE FROM setting;"
+		"INSERT INTO probe VALUES(2, 0, 70, 90, 1, 64, 0, 0, 0, 2), (4, 0, 75, 95, 1, 64, 0, 0, 0, 2)";
+	make_run_write(second, &spec);
+	assert_int_equal(lw_run_load(paths, 2, LW_STORE_READ, &run), LW_OK);
+	assert_int_equal(run->ranks.n, 2);
+	assert_int_equal(run->ranks.at[1].batches.n, 6);
+	assert_int_equal(run->diags.n, 0);
+	assert_int_equal(run->probes.n, 2);
+	assert_int_equal(run->probes.at[0].bytes, 8);
+	assert_int_equal(run->probes.at[1].bytes, 64);
+	assert_int_equal(run->probes.at[1].last_end_ns - run->probes.at[1].last_start_ns, 20);
+	assert_true(run->probes.at[1].idle_ns == INT64_MAX); /* not after the other one's last */
+	lw_run_free(run);
+}
+
 static void a_probe_without_a_rank_says_nothing(void **state)
 {
 	struct make_run spec = make_run_job(2, 3);
@@ -453,6 +484,7 @@ int main(void)
 		cmocka_unit_test(socket_totals_never_shrink_and_add_up),
 		cmocka_unit_test(probe_operations_join_over_all_ranks),
 		cmocka_unit_test(probes_across_clocks_take_the_rank_that_came_last),
+		cmocka_unit_test(a_probe_beside_the_run_belongs_to_its_ranks),
 		cmocka_unit_test(a_probe_without_a_rank_says_nothing),
 		cmocka_unit_test(an_empty_run_loads),
 	};

@@ -1,5 +1,6 @@
 """A torch.distributed Gloo DDP job (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT from the environment)."""
 import json
+import os
 import sys
 
 import torch
@@ -8,6 +9,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 12
 dist.init_process_group("gloo")
+if "JOB_PROBES" in os.environ:
+    import lapwing_probe
+    lapwing_probe.run()
 torch.set_num_threads(1)
 torch.manual_seed(1)
 model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512),
