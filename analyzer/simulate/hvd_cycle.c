@@ -41,7 +41,7 @@ struct context { /* what one run looks at */
 	const struct lw_hvd_observer *observer;
 	struct lw_hvd_totals totals;
 	uint64_t fusion_bytes;
-	int64_t oversleep_ns;
+	int64_t oversleep_ns, busy_oversleep_ns;
 	/* the loop, in step on all ranks */
 	int64_t enter_ns;     /* of this round */
 	int64_t free_ns;      /* the loop's thread has nothing to do from here on */
@@ -162,7 +162,8 @@ static int64_t first_pending_ns(const struct context *c)
 static int64_t next_round_ns(const struct context *c)
 {
 	int64_t due_ns = c->enter_ns + c->setting->cycle_ns;
-	int64_t next_ns = c->free_ns >= due_ns ? c->free_ns : due_ns + c->oversleep_ns;
+	int64_t over_ns = c->was_busy ? c->busy_oversleep_ns : c->oversleep_ns;
+	int64_t next_ns = c->free_ns >= due_ns ? c->free_ns : due_ns + over_ns;
 
 	return next_ns < c->enter_ns + MIN_PERIOD_NS ? c->enter_ns + MIN_PERIOD_NS : next_ns;
 }
@@ -508,7 +509,8 @@ int lw_hvd_sim_run(struct lw_hvd_sim *sim, const struct lw_hvd_input *input,
 		.setting = setting,
 		.cost = cost,
 		.observer = observer,
-		.oversleep_ns = rounded(cost->oversleep_ns)};
+		.oversleep_ns = rounded(cost->oversleep_ns),
+		.busy_oversleep_ns = rounded(cost->oversleep_ns + cost->busy_oversleep_ns)};
 
 	if (input->n_ranks == 0 || input->n_ranks > sim->n_ranks ||
 		input->n_tensors > sim->n_tensors)

@@ -89,11 +89,12 @@ struct lw_hvd_cost {
 	double late_ns;  /* more, for one that follows an operation without a sleep */
 	/* of rounds that agreed something, each until its first operation; borrowed */
 	struct lw_hvd_scatter slept_scatter, late_scatter; /* after a sleep; without one */
-	double oversleep_ns;  /* a sleep for the cycle ends this much too late */
-	double dispatch_ns;   /* from the end of the round to its first operation */
-	double between_ns;    /* from one operation of a round to the next */
-	double single_in_ns;  /* before the wire, when the batch holds one tensor */
-	double single_out_ns; /* after the wire, likewise */
+	double oversleep_ns;      /* a sleep for the cycle ends this much too late */
+	double busy_oversleep_ns; /* and this much more, mostly less than 0, after an operation */
+	double dispatch_ns;       /* from the end of the round to its first operation */
+	double between_ns;        /* from one operation of a round to the next */
+	double single_in_ns;      /* before the wire, when the batch holds one tensor */
+	double single_out_ns;     /* after the wire, likewise */
 	double copy_in_ns, copy_in_ns_per_byte;   /* before the wire, fused */
 	double copy_out_ns, copy_out_ns_per_byte; /* after the wire, fused */
 	double poll_ns; /* period of the training thread's poll; 0 = it is woken at once */
