@@ -44,7 +44,7 @@ uint32_t lw_replay_n(const struct lw_replay *replay)
 }
 
 /* Simulates @job. @ret_ns: mean over ranks of each step but the warm-up one, uncorrected.
- * Return: their median, NAN after an error. */
+ * Return: their middle, NAN after an error. */
 static double simulate(
 	struct lw_whatif_job *job, double *ret_ns, double *sorted, struct lw_hvd_totals *ret_totals)
 {
@@ -71,7 +71,7 @@ static double simulate(
 	}
 	if (ret_ns)
 		memcpy(ret_ns, sorted, n * sizeof(*sorted));
-	return lw_stats_median(sorted, n);
+	return lw_stats_middle(sorted, n);
 }
 
 /* What the replay of the recorded setting misses. */
@@ -85,7 +85,7 @@ static int calibrate(struct lw_replay *replay)
 	if (!missed_ns)
 		return lw_fail(LW_ERR_NOMEM, "no memory to replay %u steps", n);
 	memcpy(sorted, replay->recorded_step_ns, n * sizeof(*sorted));
-	replay->recorded_ns = lw_stats_median(sorted, n);
+	replay->recorded_ns = lw_stats_middle(sorted, n);
 	lw_whatif_recorded(replay, &job);
 	replay->bias_ns = replay->recorded_ns - simulate(&job, missed_ns, sorted, NULL);
 	for (uint32_t s = 0; s < n; s++)
@@ -218,14 +218,24 @@ static void share_otherwise(const struct lw_replay *replay, struct lw_whatif_job
 		"it runs operations at a time, or of sizes, that this run holds too few of: what they take then is assumed";
 }
 
-/* 95 % half width around 0, of replicates that scatter around it. */
+static int ascending(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* 95 % half width around 0, of replicates that scatter around it: 1.96 standard deviations, from the last but
+ * one of 12, which is 1.65 of them on average. One resample that lost the only large operations would
+ * decide a mean square alone. */
 static double half_width(const double *off_ns)
 {
-	double sum_of_squares = 0;
+	double size_ns[LW_WIRE_REPLICATES];
 
 	for (int k = 0; k < LW_WIRE_REPLICATES; k++)
-		sum_of_squares += off_ns[k] * off_ns[k];
-	return 1.96 * sqrt(sum_of_squares / LW_WIRE_REPLICATES);
+		size_ns[k] = fabs(off_ns[k]);
+	qsort(size_ns, LW_WIRE_REPLICATES, sizeof(*size_ns), ascending);
+	return 1.96 / 1.65 * size_ns[LW_WIRE_REPLICATES - 2];
 }
 
 /* All costs of this setting's operations in replicate @k, over those of the fit. */
@@ -252,13 +262,11 @@ static double replicate_frac(const struct lw_wire *wire, const struct lw_hvd_tot
 static void replicate(struct lw_whatif_job *job, const struct lw_hvd_totals *totals,
 	double median_ns, double *sorted, double ret_off_ns[LW_WIRE_REPLICATES])
 {
-	double off_frac[LW_WIRE_REPLICATES], sum = 0, by_frac, more_ns;
+	double off_frac[LW_WIRE_REPLICATES], by_frac, more_ns;
 
-	for (int k = 0; k < LW_WIRE_REPLICATES; k++) {
+	for (int k = 0; k < LW_WIRE_REPLICATES; k++)
 		off_frac[k] = replicate_frac(&job->wire, totals, k) - 1;
-		sum += off_frac[k] * off_frac[k];
-	}
-	by_frac = fmin(fmax(sqrt(sum / LW_WIRE_REPLICATES), LEAST_OFF_FRAC), MOST_OFF_FRAC);
+	by_frac = fmin(fmax(half_width(off_frac), LEAST_OFF_FRAC), MOST_OFF_FRAC);
 	job->wire.cost_frac = 1 + by_frac;
 	more_ns = simulate(job, NULL, sorted, NULL) - median_ns;
 	job->wire.cost_frac = 1;
@@ -271,7 +279,7 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 {
 	uint32_t n = replay->n_steps;
 	double *raw_ns = malloc(2 * n * sizeof(*raw_ns)), *sorted = raw_ns + n;
-	double median_ns, low_ns, high_ns, off_ns;
+	double step_ns, median_ns, low_ns, high_ns, off_ns;
 	struct lw_prediction prediction = {0};
 	struct lw_whatif_job job = {0};
 	int status = raw_ns ? LW_OK : lw_fail(LW_ERR_NOMEM, "no memory to predict %u steps", n);
@@ -287,28 +295,30 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 	prediction.first_bucket_bytes = (double)job.ddp.first_bytes;
 	prediction.n_ranks = job.input.n_ranks;
 	prediction.n_passes = whatif->backward_passes > 1 ? whatif->backward_passes : 1;
-	simulate(&job, raw_ns, sorted, &prediction.totals);
+	step_ns = simulate(&job, raw_ns, sorted, &prediction.totals);
+	/* of the median: where steps alternate between two lengths, a run may show either */
 	lw_stats_interval(raw_ns, n, &median_ns, &low_ns, &high_ns);
-
-	replicate(&job, &prediction.totals, median_ns, sorted, prediction.replicate_ns);
+	low_ns = fmin(low_ns, step_ns);
+	high_ns = fmax(high_ns, step_ns);
+	replicate(&job, &prediction.totals, step_ns, sorted, prediction.replicate_ns);
 	prediction.error = (struct lw_prediction_error){.steps_ns = (high_ns - low_ns) / 2,
 		.replay_ns = prediction.is_recorded ? replay->residual_ns
 						    : hypot(replay->residual_ns, replay->bias_ns),
 		.costs_ns = half_width(prediction.replicate_ns),
-		.settings_ns = prediction.is_recorded ? 0 : other_setting_ns(median_ns)};
+		.settings_ns = prediction.is_recorded ? 0 : other_setting_ns(step_ns)};
 	off_ns = pow(prediction.error.replay_ns, 2) + pow(prediction.error.costs_ns, 2) +
 		 pow(prediction.error.settings_ns, 2);
-	prediction.step_ns = (struct lw_figure){median_ns + replay->bias_ns,
-		median_ns + replay->bias_ns - sqrt(pow(median_ns - low_ns, 2) + off_ns),
-		median_ns + replay->bias_ns + sqrt(pow(high_ns - median_ns, 2) + off_ns),
-		LW_PREDICTED, NULL};
+	prediction.step_ns = (struct lw_figure){step_ns + replay->bias_ns,
+		step_ns + replay->bias_ns - sqrt(pow(step_ns - low_ns, 2) + off_ns),
+		step_ns + replay->bias_ns + sqrt(pow(high_ns - step_ns, 2) + off_ns), LW_PREDICTED,
+		NULL};
 	prediction.step_ns.why = lw_whatif_assumes(replay, whatif);
 	if (prediction.step_ns.why)
 		prediction.step_ns.how = LW_ASSUMED;
 	if (!knows_all(&job.wire, &prediction.totals))
-		extrapolate(&job, &prediction, sorted, median_ns);
+		extrapolate(&job, &prediction, sorted, step_ns);
 	if (job.is_ddp && !prediction.is_recorded)
-		share_otherwise(replay, &job, &prediction, sorted, median_ns);
+		share_otherwise(replay, &job, &prediction, sorted, step_ns);
 	prediction.step_ns.low = fmax(prediction.step_ns.low, 0);
 	for (uint32_t s = 0; ret_step_ns && s < n; s++)
 		ret_step_ns[s] = raw_ns[s] + replay->bias_ns;
@@ -341,8 +351,8 @@ struct lw_figure lw_replay_gain(const struct lw_replay *replay, const struct lw_
 	lw_stats_interval(saved_ns, n, &middle_ns, &low_ns, &high_ns);
 	memcpy(saved_ns + n, base_ns, n * sizeof(*saved_ns));
 	memcpy(saved_ns + 2 * n, other_ns, n * sizeof(*saved_ns));
-	gain.value = lw_stats_median(saved_ns + n, n) / base->n_passes -
-		     lw_stats_median(saved_ns + 2 * n, n) / other->n_passes;
+	gain.value = lw_stats_middle(saved_ns + n, n) / base->n_passes -
+		     lw_stats_middle(saved_ns + 2 * n, n) / other->n_passes;
 	off_ns = pow(hypot(replay->bias_ns, other_setting_ns(other->step_ns.value)), 2) +
 		 wire_ns * wire_ns;
 	gain.low = gain.value - sqrt(pow(middle_ns - low_ns, 2) + off_ns);

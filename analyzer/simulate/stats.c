@@ -22,6 +22,19 @@ double lw_stats_median(double *values, size_t n)
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+double lw_stats_middle(double *values, size_t n)
+{
+	size_t n_left_out = n / 4;
+	double sum = 0;
+
+	if (n == 0)
+		return NAN;
+	qsort(values, n, sizeof(*values), ascending);
+	for (size_t i = n_left_out; i < n - n_left_out; i++)
+		sum += values[i];
+	return sum / (double)(n - 2 * n_left_out);
+}
+
 uint64_t lw_stats_random(uint64_t *state)
 {
 	uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats.h - medians and their bootstrap intervals, the same for the same numbers. */
+/* stats.h - middles of steps and their bootstrap intervals, the same for the same numbers. */
 #ifndef LAPWING_ANALYZER_SIMULATE_STATS_H
 #define LAPWING_ANALYZER_SIMULATE_STATS_H
 
@@ -13,6 +13,13 @@ uint64_t lw_stats_random(uint64_t *state);
 
 /** lw_stats_median() - of @n values, @values is sorted in place; NAN when @n is 0. */
 double lw_stats_median(double *values, size_t n);
+
+/**
+ * lw_stats_middle() - the mean of the middle half of @n values, sorted in place; NAN when @n is 0.
+ * Where steps are alike it is their median. Where they alternate between two lengths, as they do when
+ * ticks catch the last tensor in every other step, it lies between, and the median is either by chance.
+ */
+double lw_stats_middle(double *values, size_t n);
 
 /**
  * lw_stats_interval() - median of @values (not modified) and its 95 % percentile interval from 200

@@ -21,7 +21,7 @@ static const double PESSIMISTIC_LOAD_FRAC = 0.6;
 /* loads differ by no more than this */
 static const double LEAST_LOAD_FRAC = 0.4;
 static const double MOST_LOAD_FRAC = 2.5;
-enum { MIN_LOAD_SAMPLES = 8, MEMO_BITS = 9 };
+enum { MIN_LOAD_SAMPLES = 8, N_ALIKE = 8, MEMO_BITS = 9 };
 static const double MOST_SCATTER_FRAC =
 	10; /* an operation that took longer says nothing of others */
 /* a job in which the same operation takes more or less than this of what the probe saw is another job */
@@ -83,15 +83,19 @@ static int fitting_init(struct fitting *f, const struct lw_recovery *recovery,
 	return status;
 }
 
-/* @form: LW_COST_NONE = the one that predicts best. */
+/* @form: LW_COST_NONE = the one that predicts best; LW_COST_TABLE = that of a sweep: beyond its ends its
+ * first and last lines go on, as they would between its sizes. */
 static int fit_weighted(
 	struct fitting *f, const double *weights, enum lw_cost_form form, struct lw_cost *ret_cost)
 {
 	size_t n_sizes = lw_samples_weigh(&f->added, weights, f->sizes);
+	int status = form == LW_COST_NONE
+			     ? lw_cost_choose(f->sizes, n_sizes, LW_WEIGHT_FITTED, ret_cost)
+			     : lw_cost_fit(f->sizes, n_sizes, form, LW_WEIGHT_FITTED, ret_cost);
 
-	return form == LW_COST_NONE
-		       ? lw_cost_choose(f->sizes, n_sizes, LW_WEIGHT_FITTED, ret_cost)
-		       : lw_cost_fit(f->sizes, n_sizes, form, LW_WEIGHT_FITTED, ret_cost);
+	if (status == LW_OK && form == LW_COST_TABLE && ret_cost->n_table >= 2)
+		ret_cost->form = LW_COST_SEGMENTS;
+	return status;
 }
 
 /* The cost and LW_WIRE_REPLICATES more of resampled blocks; the same draws for as many blocks. */
@@ -105,7 +109,8 @@ static int fit(struct fitting *f, enum lw_cost_form form, struct lw_cost *ret_co
 		memset(f->weights, 0, f->n_blocks * sizeof(*f->weights));
 		for (uint32_t b = 0; b < f->n_blocks; b++)
 			f->weights[lw_stats_random(&random) % f->n_blocks]++;
-		status = fit_weighted(f, f->weights, ret_cost->form, &replicate[k]);
+		status = fit_weighted(
+			f, f->weights, form == LW_COST_NONE ? ret_cost->form : form, &replicate[k]);
 	}
 	return status;
 }
@@ -399,20 +404,26 @@ static void find_known(const struct lw_wire_source *source, enum lw_wire_load lo
 static double run_frac(const struct lw_wire *wire, const struct lw_wire_source *source,
 	enum lw_wire_load load, double edge_bytes)
 {
-	double run_ns = 0, probe_ns = 0;
+	double run_ns = 0, probe_ns = 0, n = 0;
 
 	for (size_t i = 0; i < source->n; i++) {
 		const struct lw_wire_sample *sample = &source->samples[i];
 		double bytes = (double)sample->bytes;
 
 		if (load_of(sample) != load || bytes < edge_bytes * REACH_BELOW ||
-			bytes > edge_bytes * REACH_ABOVE)
+			bytes > edge_bytes * REACH_ABOVE ||
+			!is_probed(&wire->of[load].probe, bytes))
 			continue;
 		run_ns += sample->service_ns +
 			  lw_recovery_ns(&wire->recovery, (double)sample->idle_ns);
 		probe_ns += lw_cost_ns(&wire->of[load].probe, bytes, NULL);
+		n++;
 	}
-	return probe_ns > 0 ? fmin(fmax(run_ns / probe_ns, LEAST_RUN_FRAC), MOST_RUN_FRAC) : 1;
+	if (n == 0)
+		return 1;
+	run_ns += N_ALIKE * probe_ns / n; /* few operations say little against "the same" */
+	probe_ns += N_ALIKE * probe_ns / n;
+	return fmin(fmax(run_ns / probe_ns, LEAST_RUN_FRAC), MOST_RUN_FRAC);
 }
 
 static void compare_with_probe(struct lw_wire *wire, const struct lw_wire_source *source)
