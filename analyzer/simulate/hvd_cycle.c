@@ -186,14 +186,14 @@ static void enter_round(struct context *c)
 	c->enter_ns = next_ns;
 }
 
-double lw_hvd_scatter_of(const struct lw_hvd_scatter *scatter, uint32_t step, uint32_t nth)
+const double *lw_hvd_scatter_at(const struct lw_hvd_scatter *scatter, uint32_t step, uint32_t nth)
 {
 	uint32_t n;
 
 	if (step >= scatter->n_steps)
-		return 1;
+		return NULL;
 	n = scatter->from[step + 1] - scatter->from[step];
-	return n ? scatter->frac[scatter->from[step] + nth % n] : 1;
+	return n ? &scatter->frac[scatter->from[step] + nth % n] : NULL;
 }
 
 /* Return: when the round ends. */
@@ -203,10 +203,14 @@ static int64_t turn_round(struct context *c, uint32_t n_agreed)
 	double cost_ns = cost->round_ns + (c->is_late ? cost->late_ns : 0);
 
 	c->round_frac = 1;
-	if (n_agreed > 0)
-		c->round_frac =
-			c->is_late ? lw_hvd_scatter_of(&cost->late_scatter, c->step, c->n_late++)
-				   : lw_hvd_scatter_of(&cost->slept_scatter, c->step, c->n_slept++);
+	if (n_agreed > 0) {
+		const double *frac =
+			c->is_late ? lw_hvd_scatter_at(&cost->late_scatter, c->step, c->n_late++)
+				   : lw_hvd_scatter_at(&cost->slept_scatter, c->step, c->n_slept++);
+
+		if (frac)
+			c->round_frac = *frac;
+	}
 	c->free_ns = c->enter_ns + rounded(cost_ns * c->round_frac);
 	return c->free_ns;
 }

@@ -78,8 +78,8 @@ struct lw_hvd_scatter {
 	uint32_t n_steps; /* 0 = none: all as the mean */
 };
 
-/** lw_hvd_scatter_of() - of the @nth of @step, again from the first where it had fewer; else 1. */
-double lw_hvd_scatter_of(const struct lw_hvd_scatter *scatter, uint32_t step, uint32_t nth);
+/** lw_hvd_scatter_at() - where the @nth of @step is, again from the first where it had fewer; NULL = nowhere. */
+const double *lw_hvd_scatter_at(const struct lw_hvd_scatter *scatter, uint32_t step, uint32_t nth);
 
 struct lw_hvd_cost {
 	/* time of one collective on the wire, from the last rank's start to the end, ns */

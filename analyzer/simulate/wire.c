@@ -346,10 +346,15 @@ double lw_wire_mean_ns(const struct lw_wire *wire, uint64_t bytes, int64_t idle_
 double lw_wire_ns(const void *context, const struct lw_hvd_op *op)
 {
 	const struct lw_wire *wire = context;
+	double mean_ns = scaled_ns(
+		wire, recorded_ns(wire, (double)op->bytes, op->idle_ns, (double)op->computing_ns));
+	const double *frac = lw_hvd_scatter_at(&wire->scatter, op->step, op->nth);
 
-	return scaled_ns(wire, recorded_ns(wire, (double)op->bytes, op->idle_ns,
-				       (double)op->computing_ns)) *
-	       lw_hvd_scatter_of(&wire->scatter, op->step, op->nth);
+	if (!frac)
+		return mean_ns;
+	/* a small operation may take twice its mean: that says nothing of a large one */
+	return mean_ns +
+	       (*frac - 1) * fmin(mean_ns, wire->scatter_of_ns[frac - wire->scatter.frac]);
 }
 
 /* ---- making ------------------------------------------------------------------------------------- */
@@ -361,12 +366,14 @@ static int keep_scatter(
 
 	wire->scatter = (struct lw_hvd_scatter){malloc(n * sizeof(*wire->scatter.frac)),
 		calloc((size_t)n_steps + 1, sizeof(*wire->scatter.from)), n_steps};
-	if (!wire->scatter.frac || !wire->scatter.from)
+	wire->scatter_of_ns = malloc(n * sizeof(*wire->scatter_of_ns));
+	if (!wire->scatter.frac || !wire->scatter.from || !wire->scatter_of_ns)
 		return lw_fail(LW_ERR_NOMEM, "no memory for %zu operations", n);
 	for (size_t i = 0; i < n; i++) {
 		double expected_ns = recorded_ns(wire, (double)samples[i].bytes, samples[i].idle_ns,
 			samples[i].service_ns * (1 - samples[i].waiting_frac));
 
+		wire->scatter_of_ns[i] = expected_ns;
 		wire->scatter.frac[i] = expected_ns > 0 ? fmin(samples[i].service_ns / expected_ns,
 								  MOST_SCATTER_FRAC)
 							: 1;
@@ -447,6 +454,7 @@ void lw_wire_done(struct lw_wire *wire)
 	}
 	free(wire->scatter.frac);
 	free(wire->scatter.from);
+	free(wire->scatter_of_ns);
 	free(wire->memo);
 	for (int k = 0; k < LW_WIRE_REPLICATES; k++) {
 		lw_cost_done(&wire->replicate[k]);

@@ -16,7 +16,7 @@
  * of the run is continued.
  *
  * The n-th operation of a simulated step costs as much more or less than the mean as that of the
- * recorded step did: where sending takes about as long as computing, it is the scatter that makes
+ * recorded step did, in proportion to the smaller of the two: where sending takes about as long as computing, it is the scatter that makes
  * queues, and with means alone steps come out too short.
  *
  * Beyond the sizes that were seen every answer is an extrapolation; lw_wire_knows() tells.
@@ -92,6 +92,7 @@ struct lw_wire {
 	struct lw_cost replicate[LW_WIRE_REPLICATES];       /* of all */
 	struct lw_cost probe_replicate[LW_WIRE_REPLICATES]; /* of probe */
 	struct lw_hvd_scatter scatter;                      /* observed over fitted; owned */
+	double *scatter_of_ns;                              /* what was fitted for each of it */
 	struct lw_wire_memo *memo; /* of the sizes asked last; owned, so not for several threads */
 	struct lw_wire_scale scale;
 	enum lw_wire_guess guess;

@@ -183,6 +183,44 @@ static void unseen_small_operations_are_called_extrapolated(void **state)
 	sim_run_free(run);
 }
 
+/* 40 B take 0.1 or 2 ms, by chance; all others what the link takes. */
+static double jumpy_wire_ns(const void *context, const struct lw_hvd_op *op)
+{
+	if (op->bytes < 1000)
+		return op->step % 3 ? 100e3 : 2e6;
+	return true_wire_ns(context, op);
+}
+
+static void small_operations_that_jump_say_nothing_of_large_ones(void **state)
+{
+	static uint64_t bytes[N_TENSORS];
+	struct sim_spec spec = spec_of(2, 5, 1 << 27);
+	struct lw_whatif whatif = LW_WHATIF_RECORDED;
+	struct lw_prediction prediction;
+	struct lw_replay *replay;
+	struct lw_run *run;
+	double true_ns;
+
+	(void)state;
+	for (uint32_t t = 0; t < N_TENSORS; t++)
+		bytes[t] = t ? 100000 : 40;
+	spec.bytes = bytes;
+	spec.cost.wire_ns = jumpy_wire_ns;
+	run = sim_run_new(&spec); /* the small one goes alone, first in each step */
+	replay = replay_of(run);
+	for (double cycle_ms = 50; cycle_ms <= 200; cycle_ms *= 2) {
+		whatif.cycle_ns = cycle_ms * MS;
+		assert_int_equal(lw_replay_predict(replay, &whatif, &prediction, NULL), 0);
+		spec.setting.cycle_ns = (int64_t)whatif.cycle_ns;
+		true_ns = sim_median_ns(&spec);
+		print_message("cycle %3.0f ms: true %.2f ms, predicted %.2f ms\n", cycle_ms,
+			true_ns / MS, prediction.step_ns.value / MS);
+		assert_true(fabs(prediction.step_ns.value / true_ns - 1) < 0.02);
+	}
+	lw_replay_free(replay);
+	sim_run_free(run);
+}
+
 static void a_faster_network_and_more_ranks_move_the_right_way(void **state)
 {
 	struct sim_spec spec = spec_of(2, 5, 1 << 27);
@@ -411,6 +449,7 @@ int main(void)
 		cmocka_unit_test(costs_of_the_loop_are_found_again),
 		cmocka_unit_test(other_settings_are_predicted_from_one_run),
 		cmocka_unit_test(unseen_small_operations_are_called_extrapolated),
+		cmocka_unit_test(small_operations_that_jump_say_nothing_of_large_ones),
 		cmocka_unit_test(a_faster_network_and_more_ranks_move_the_right_way),
 		cmocka_unit_test(one_rank_cannot_tell_about_more),
 		cmocka_unit_test(runs_that_cannot_be_replayed_say_why),
