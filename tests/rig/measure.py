@@ -6,7 +6,8 @@
 Stages, in this order when none is named:
     record    each cell at Horovod's defaults under `lapwing record`: the ONE run that everything is predicted from
     probe     the same with `record --probe`
-    grid      every row twice, the second time in reverse order; pairs that differ by more than 2 % once more
+    grid      every row twice, the second time in reverse order; pairs that differ by more than 2 % once more; a recorded
+              run that is more than 2 % off the same setting without lapwing is recorded once more
     advised   the setting that `lapwing advise` names for each recorded and each probed run, measured twice
     variants  groups, backward passes per step and fp16 compression, measured twice
     figures   more recorded runs over Q, for the figures of the OSF paper
@@ -26,7 +27,7 @@ import sys
 import time
 
 import grid
-from store import Store, spread_frac
+from store import Store, best, spread_frac
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
@@ -83,7 +84,7 @@ class Rig:
 
     def job(self, cell, kind, fusion_bytes, cycle_ms, turn=1, n_steps=None, options=PLAIN):
         """Runs one job and stores it, unless the store has it. Returns it."""
-        key = {"cell": grid.cell_name(cell), "kind": kind, "fusion_bytes": fusion_bytes, "cycle_ms": cycle_ms, **options}
+        key = self.key(cell, kind, fusion_bytes, cycle_ms, options)
         known = self.store.find(**key, turn=turn)
         if known:
             return known[-1]
@@ -96,7 +97,8 @@ class Rig:
         entry = {**key, "n": n, "model": model, "rate": rate, "transport": transport, "turn": turn}
         if kind in ("recorded", "probed"):
             suffix = "" if (fusion_bytes, cycle_ms) == grid.DEFAULT else f"-{fusion_bytes}-{cycle_ms:g}ms"
-            entry["file"] = f"runs/{grid.cell_name(cell)}{suffix}{'.probed' if kind == 'probed' else ''}.lapwing"
+            suffix += (".probed" if kind == "probed" else "") + (f".{turn}" if turn > 1 else "")
+            entry["file"] = f"runs/{grid.cell_name(cell)}{suffix}.lapwing"
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.store.file(entry))
             command = [LAPWING, "record", "--quiet", *(["--probe"] if kind == "probed" else []), "-o", self.store.file(entry),
@@ -121,6 +123,10 @@ class Rig:
         note(f"{entry['cell']} {kind} Q={fusion_bytes} cycle={cycle_ms:g} {changed} turn {turn}: {told['median'] * 1e3:.1f} ms "
              f"({told['min'] * 1e3:.0f} to {told['max'] * 1e3:.0f}), {n_steps} steps, {entry['wall_s']:.0f} s in all")
         return entry
+
+    @staticmethod
+    def key(cell, kind, fusion_bytes, cycle_ms, options=PLAIN):
+        return {"cell": grid.cell_name(cell), "kind": kind, "fusion_bytes": fusion_bytes, "cycle_ms": cycle_ms, **options}
 
     def model_file(self, model):
         path = os.path.join(self.store.folder, f"{model}.json")
@@ -199,6 +205,12 @@ def stage_probe(rig, cells):
 
 def stage_grid(rig, cells):
     rig.pairs([(row[:4], row[4], row[5], PLAIN) for row in grid.rows() if row[:4] in cells])
+    for cell in cells:  # a recording is held to the same tolerance
+        default_s = best([j["median_s"] for j in rig.store.find(**rig.key(cell, "measured", *grid.DEFAULT))])
+        for kind in ("recorded", "probed"):
+            known = rig.store.find(**rig.key(cell, kind, *grid.DEFAULT))
+            if known and abs(known[0]["median_s"] / default_s - 1) > TOLERANCE_FRAC:
+                rig.job(cell, kind, *grid.DEFAULT, 2, n_steps=RECORDED_STEPS)
 
 
 def stage_advised(rig, cells):
@@ -253,6 +265,7 @@ def main():
     cells = grid.cells()
     if args.cells:
         cells = [c for c in cells if grid.cell_name(c) in args.cells.split(",")]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("measure.py: stopped; start it again to go on"))
     rig = Rig(Store(args.store))
     for name in args.stages or STAGES:
         start_s = time.monotonic()

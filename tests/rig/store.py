@@ -9,7 +9,8 @@ jobs.jsonl  one line a finished job, in the order of measuring; judge.py reads t
     kind        measured (without lapwing) | recorded | probed (recorded with --probe) | autotune | single (one rank)
     fusion_bytes, cycle_ms              HOROVOD_FUSION_THRESHOLD, HOROVOD_CYCLE_TIME
     groups, passes, compress            of hvd.DistributedOptimizer: groups (null: none), backward_passes_per_step, fp16
-    turn        1 and 2: the pair, hours apart at most; 3: repeated since the pair differed by more than 2 %
+    turn        1 and 2: the pair, with the rest of the grid in between; 3: repeated since these differ by more than 2 %; a recorded
+                run with turn 2 was repeated since it is more than 2 % off that pair
     steps_s     every step of rank 0 as the job itself timed it; the first third is warm-up
     median_s    median of the other two thirds
     wall_s, at, load                    of the whole job, its end, load average before
