@@ -12,7 +12,9 @@ static const double REACH_BELOW = 0.7; /* "about the size": down to this fractio
 static const double REACH_ABOVE = 1.5; /* and up to this one */
 /* "about the size", in half octaves: one beside; and between two sizes that are no farther apart than a
  * factor of 4 the cost cannot bend much */
-enum { MIN_SIZE_SAMPLES = 3, BESIDE_SIZES = 1, BETWEEN_SIZES = 4 };
+enum { BESIDE_SIZES = 1, BETWEEN_SIZES = 4 };
+/* operations that make a size known: less than half of what one a step gives, and no more than 8 */
+static const double LEAST_SIZE_SAMPLES = 3, MOST_SIZE_SAMPLES = 8, SIZE_SAMPLES_A_STEP = 0.4;
 /* how far the cost of operations beyond the largest may be off */
 static const double OPTIMISTIC_FRAC = 0.85;
 static const double PESSIMISTIC_FRAC = 1.15;
@@ -388,16 +390,20 @@ static int keep_scatter(
 static void find_known(const struct lw_wire_source *source, enum lw_wire_load load,
 	bool ret_is_known[LW_WIRE_SIZES])
 {
-	uint32_t n_of_size[LW_WIRE_SIZES] = {0};
+	uint32_t n_of_size[LW_WIRE_SIZES] = {0}, n_steps = 0;
+	double n_needed;
 	int before = -1;
 
 	for (size_t i = 0; i < source->n; i++)
 		if (load == LW_WIRE_N_LOADS || load_of(&source->samples[i]) == load)
 			n_of_size[size_of((double)source->samples[i].bytes)]++;
+	for (size_t i = 0; i < source->n; i++)
+		n_steps = source->samples[i].step > n_steps ? source->samples[i].step : n_steps;
+	n_needed = fmin(fmax(SIZE_SAMPLES_A_STEP * n_steps, LEAST_SIZE_SAMPLES), MOST_SIZE_SAMPLES);
 	for (int size = 0; size < LW_WIRE_SIZES; size++) {
 		int from = size - BESIDE_SIZES, to = size + BESIDE_SIZES;
 
-		if (n_of_size[size] < MIN_SIZE_SAMPLES)
+		if (n_of_size[size] < n_needed)
 			continue;
 		if (before >= 0 && size - before <= BETWEEN_SIZES)
 			from = before;
