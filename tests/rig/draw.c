@@ -14,6 +14,7 @@
  * the end of the process.
  */
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +29,33 @@ static _Noreturn void die(const char *what, const char *name)
 	exit(1);
 }
 
+/* All that is allocated, freed at the end: one figure a process. */
+static struct room {
+	struct room *next;
+	max_align_t items[];
+} * rooms;
+static yajl_val root;
+
 static void *room_for(size_t n, size_t item_bytes)
 {
-	void *items = calloc(n + 1, item_bytes);
+	struct room *room = calloc(1, sizeof(*room) + (n + 1) * item_bytes);
 
-	if (!items)
+	if (!room)
 		die("no memory", "");
-	return items;
+	room->next = rooms;
+	rooms = room;
+	return room->items;
+}
+
+static void free_all(void)
+{
+	while (rooms) {
+		struct room *next = rooms->next;
+
+		free(rooms);
+		rooms = next;
+	}
+	yajl_tree_free(root);
 }
 
 static yajl_val find(yajl_val parent, const char *name)
@@ -113,15 +134,15 @@ static struct lw_axis axis_of(yajl_val chart, const char *name)
 	return made;
 }
 
-static void draw_chart(yajl_val root)
+static void draw_chart(yajl_val figure)
 {
 	static const char *const kinds[] = {"line", "points", "bar", "stack"};
-	struct lw_chart chart = {.title = text_of(root, "title", ""),
-		.note = text_of(root, "note", NULL),
-		.x = axis_of(root, "x"),
-		.y = axis_of(root, "y")};
-	yajl_val *list = list_of(find(root, "series"), &chart.n_series);
-	double width = number(find(root, "width")), height = number(find(root, "height"));
+	struct lw_chart chart = {.title = text_of(figure, "title", ""),
+		.note = text_of(figure, "note", NULL),
+		.x = axis_of(figure, "x"),
+		.y = axis_of(figure, "y")};
+	yajl_val *list = list_of(find(figure, "series"), &chart.n_series);
+	double width = number(find(figure, "width")), height = number(find(figure, "height"));
 	struct lw_series *series;
 
 	if (!list)
@@ -163,14 +184,14 @@ static yajl_val cell_of(yajl_val rows, size_t row, size_t i, size_t n_rows, size
 	return list[i];
 }
 
-static void draw_heat(yajl_val root)
+static void draw_heat(yajl_val figure)
 {
-	struct lw_heat heat = {.title = text_of(root, "title", ""),
-		.note = text_of(root, "note", NULL),
-		.value_title = text_of(root, "value_title", ""),
-		.unsure_title = text_of(root, "unsure_title", NULL),
-		.x = axis_of(root, "x"),
-		.y = axis_of(root, "y")};
+	struct lw_heat heat = {.title = text_of(figure, "title", ""),
+		.note = text_of(figure, "note", NULL),
+		.value_title = text_of(figure, "value_title", ""),
+		.unsure_title = text_of(figure, "unsure_title", NULL),
+		.x = axis_of(figure, "x"),
+		.y = axis_of(figure, "y")};
 	size_t n_rows = heat.y.n_labels, n_columns = heat.x.n_labels;
 	double *values = room_for(n_rows * n_columns, sizeof(*values));
 	unsigned char *marks = room_for(n_rows * n_columns, sizeof(*marks));
@@ -178,10 +199,10 @@ static void draw_heat(yajl_val root)
 	for (size_t r = 0; r < n_rows; r++) {
 		for (size_t c = 0; c < n_columns; c++) {
 			size_t i = r * n_columns + c;
-			yajl_val mark = find(root, "marks");
+			yajl_val mark = find(figure, "marks");
 			const char *text;
 
-			values[i] = number(cell_of(find(root, "heat"), r, c, n_rows, n_columns));
+			values[i] = number(cell_of(find(figure, "heat"), r, c, n_rows, n_columns));
 			if (!mark)
 				continue;
 			mark = cell_of(mark, r, c, n_rows, n_columns);
@@ -199,9 +220,10 @@ static void draw_heat(yajl_val root)
 int main(void)
 {
 	enum { MAX_BYTES = 1 << 22 };
-	char *text = room_for(MAX_BYTES, 1), error[256];
-	yajl_val root;
+	char *text, error[256];
 
+	atexit(free_all);
+	text = room_for(MAX_BYTES, 1);
 	if (fread(text, 1, MAX_BYTES, stdin) == MAX_BYTES)
 		die("more than 4 MiB of", "JSON");
 	root = yajl_tree_parse(text, error, sizeof(error));
