@@ -280,6 +280,15 @@ double lw_wire_replicate_frac(const struct lw_wire *wire, double bytes, int k)
 	return lw_cost_ns(replicate, bytes, NULL) / fitted_ns;
 }
 
+/* The cost of the next larger size that the run holds: no smaller one takes longer. */
+static double known_above_ns(const struct lw_wire *wire, double bytes)
+{
+	for (int size = size_of(bytes) + 1; size < LW_WIRE_SIZES; size++)
+		if (wire->is_known[size])
+			return lw_cost_ns(&wire->all, pow(2, (size + 1) / 2.0), NULL);
+	return lw_cost_ns(&wire->all, wire->all.max_bytes, NULL);
+}
+
 /* What is fitted does not change from one question to the next, and few sizes come up again and again. */
 static struct lw_wire_memo recall(const struct lw_wire *wire, double bytes)
 {
@@ -294,18 +303,10 @@ static struct lw_wire_memo recall(const struct lw_wire *wire, double bytes)
 		found.ns[load] = loaded_ns(wire, load, bytes);
 		found.is_known[load] = knows(wire, load, bytes);
 	}
+	found.above_ns = known_above_ns(wire, bytes);
 	if (memo)
 		*memo = found;
 	return found;
-}
-
-/* The cost of the next larger size that the run holds: no smaller one takes longer. */
-static double known_above_ns(const struct lw_wire *wire, double bytes)
-{
-	for (int size = size_of(bytes) + 1; size < LW_WIRE_SIZES; size++)
-		if (wire->is_known[size])
-			return lw_cost_ns(&wire->all, pow(2, (size + 1) / 2.0), NULL);
-	return lw_cost_ns(&wire->all, wire->all.max_bytes, NULL);
 }
 
 /* Mean cost as recorded, and as guessed where it was not. @computing_ns: from its start until training
@@ -329,7 +330,7 @@ static double recorded_ns(
 	if (!is_known && bytes > wire->all.max_bytes && wire->guess != LW_WIRE_FITTED)
 		ns *= wire->guess == LW_WIRE_OPTIMISTIC ? OPTIMISTIC_FRAC : PESSIMISTIC_FRAC;
 	else if (!is_known && wire->guess == LW_WIRE_PESSIMISTIC)
-		ns = fmax(ns, fmin(LW_WIRE_LOADED * wire->latency_ns, known_above_ns(wire, bytes)));
+		ns = fmax(ns, fmin(LW_WIRE_LOADED * wire->latency_ns, seen.above_ns));
 	return fmax(wire->cost_frac * ns - lw_recovery_ns(&wire->recovery, (double)idle_ns),
 		wire->latency_ns);
 }

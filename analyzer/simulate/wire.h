@@ -81,6 +81,7 @@ struct lw_wire_memo { /* what was found of one size, under each load */
 	uint64_t bytes;
 	double ns[LW_WIRE_N_LOADS];
 	bool is_known[LW_WIRE_N_LOADS];
+	double above_ns; /* cost of the next larger size that the run holds */
 };
 
 struct lw_wire {
