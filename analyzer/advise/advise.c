@@ -135,8 +135,7 @@ static int prepare(struct lw_run *run, struct lw_advice_list *list)
 		return refuse(run, list);
 	if (status < 0)
 		return status;
-	lw_stats_interval(list->replay->recorded_step_ns, list->replay->n_steps,
-		&list->baseline_ns.value, &list->baseline_ns.low, &list->baseline_ns.high);
+	list->baseline_ns = lw_replay_recorded(list->replay);
 	return lw_advise_base(list);
 }
 

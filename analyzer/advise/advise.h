@@ -39,7 +39,7 @@ struct lw_advice {
 	struct lw_advice_set set[LW_ADVICE_MAX_SETS];
 	uint32_t n_sets;
 	char *code;                 /* lines to paste, the last without a newline; NULL = none */
-	struct lw_figure step_ns;   /* median step with it, for one backward pass */
+	struct lw_figure step_ns;   /* the step with it, for one backward pass */
 	struct lw_figure gain_frac; /* of the recorded step; low > 0 */
 };
 
@@ -58,7 +58,8 @@ struct lw_trial {       /* one setting that was tried */
 };
 
 struct lw_advice_list {
-	struct lw_figure baseline_ns;    /* recorded median step; NAN with why when there is none */
+	struct lw_figure
+		baseline_ns; /* middle of the recorded steps; NAN with why when there is none */
 	lw_vec(struct lw_advice) advice; /* by kind, then by the lower end of the gain */
 	lw_vec(struct lw_finding) findings;
 	lw_vec(struct lw_trial) tried; /* of an adviser: contiguous, in the order to show them */

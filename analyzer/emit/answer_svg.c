@@ -20,7 +20,7 @@ static void write_note(const struct lw_answer *answer, char text[256])
 	char step[LW_UNIT_TEXT_BYTES];
 
 	snprintf(text, 256,
-		"Recorded: %s a step on %u rank%s (median of %u); replayed as recorded, off by %.1f %%.",
+		"Recorded: %s a step on %u rank%s (middle of %u); replayed as recorded, off by %.1f %%.",
 		lw_ns_format(answer->predictor->recorded_ns.value, step), replay->input.n_ranks,
 		replay->input.n_ranks == 1 ? "" : "s", replay->n_steps, 100 * replay->error_frac);
 }
@@ -113,7 +113,7 @@ static void draw_scaling(const struct lw_answer *answer, FILE *out)
 	chart = curve_chart(&step, n, series);
 	chart.title = "Step time";
 	chart.note = note;
-	chart.y = (struct lw_axis){.title = "median step, ms"};
+	chart.y = (struct lw_axis){.title = "step, ms"};
 	lw_chart_draw(out, &chart, 0, 310, 760, 330);
 	lw_svg_end(out);
 }
@@ -128,7 +128,7 @@ static void draw_models(const struct lw_answer *answer, FILE *out)
 		{"measured", LW_SERIES_LINE, n, NULL, measured, NULL, NULL}};
 	struct lw_chart chart = {.title = "The recorded setting, as each model says",
 		.x = {.title = "model", .labels = labels, .n_labels = n},
-		.y = {.title = "median step, ms"},
+		.y = {.title = "step, ms"},
 		.series = series,
 		.n_series = 2};
 	char note[256];

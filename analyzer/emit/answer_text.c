@@ -37,7 +37,7 @@ static void say_recorded(const struct lw_answer *answer, FILE *out)
 	char setting[LW_SETTING_TEXT_BYTES], step[LW_UNIT_TEXT_BYTES];
 
 	say(out, replay->is_ddp || replay->is_setting_known ? "recorded" : "assumed",
-		"%s: %s a step, measured (median of %u)",
+		"%s: %s a step, measured (middle of %u)",
 		lw_answer_setting(answer, &recorded, &LW_WHATIF_RECORDED, setting),
 		lw_ns_format(answer->predictor->recorded_ns.value, step), replay->n_steps);
 }

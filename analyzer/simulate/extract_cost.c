@@ -118,8 +118,21 @@ static double waiting_frac(const struct lw_run *run, size_t *next, int64_t start
 	return waited_ns / ((double)(end_ns - start_ns) * (double)run->ranks.n);
 }
 
-/* The probe's operations back to back; those after a pause are not what is wanted. Return: how many. */
-static size_t take_probe(const struct lw_run *run, size_t *next, struct lw_wire_sample *probes)
+size_t lw_extract_probe(const struct lw_run *run, struct lw_wire_sample *probes)
+{
+	const struct lw_probe_op *op;
+	size_t n = 0;
+
+	lw_vec_foreach (op, &run->probes)
+		if (op->nth_in_burst > 0 && op->last_end_ns > op->last_start_ns)
+			probes[n++] = (struct lw_wire_sample){op->bytes,
+				(double)(op->last_end_ns - op->last_start_ns), op->idle_ns,
+				op->burst, 0};
+	return n;
+}
+
+/* Under which load each operation of the probe ran: lw_extract_probe()'s, in the same order. */
+static void load_probes(const struct lw_run *run, size_t *next, struct lw_wire_sample *probes)
 {
 	const struct lw_probe_op *op;
 	size_t n = 0;
@@ -127,11 +140,8 @@ static size_t take_probe(const struct lw_run *run, size_t *next, struct lw_wire_
 	memset(next, 0, run->ranks.n * sizeof(*next));
 	lw_vec_foreach (op, &run->probes)
 		if (op->nth_in_burst > 0 && op->last_end_ns > op->last_start_ns)
-			probes[n++] = (struct lw_wire_sample){op->bytes,
-				(double)(op->last_end_ns - op->last_start_ns), op->idle_ns,
-				op->burst,
-				waiting_frac(run, next, op->last_start_ns, op->last_end_ns)};
-	return n;
+			probes[n++].waiting_frac =
+				waiting_frac(run, next, op->last_start_ns, op->last_end_ns);
 }
 
 static int take_wire(struct lw_run *run, struct lw_replay *replay)
@@ -144,7 +154,7 @@ static int take_wire(struct lw_run *run, struct lw_replay *replay)
 	const struct lw_group *group;
 	bool one_clock = is_one_clock(run);
 	int64_t free_ns = INT64_MIN;
-	size_t n = 0;
+	size_t n = 0, n_probes;
 	int status;
 
 	if (!samples || !input_step || !next) {
@@ -177,9 +187,10 @@ static int take_wire(struct lw_run *run, struct lw_replay *replay)
 		if (group->bytes > replay->max_batch_bytes)
 			replay->max_batch_bytes = group->bytes;
 	}
-	status = lw_wire_init(
-		&replay->wire, &(struct lw_wire_source){samples, n, probes,
-				       take_probe(run, next, probes), replay->cost.round_ns});
+	n_probes = lw_extract_probe(run, probes);
+	load_probes(run, next, probes);
+	status = lw_wire_init(&replay->wire,
+		&(struct lw_wire_source){samples, n, probes, n_probes, replay->cost.round_ns});
 	free(samples);
 	free(input_step);
 	free(next);

@@ -427,10 +427,10 @@ static int take_threads(const struct lw_run *run, struct lw_replay *replay)
 }
 
 /* What each operation takes alone: its share of its stretch, as the line says. */
-static int take_wire(
-	const ops *all, const stretches *cuts, const struct line *line, struct lw_replay *replay)
+static int take_wire(const struct lw_run *run, const ops *all, const stretches *cuts,
+	const struct line *line, struct lw_replay *replay)
 {
-	struct lw_wire_sample *samples = malloc((all->n + 1) * sizeof(*samples));
+	struct lw_wire_sample *samples = malloc((all->n + run->probes.n + 1) * sizeof(*samples));
 	int status;
 
 	if (!samples)
@@ -451,7 +451,9 @@ static int take_wire(
 		if (op->bytes > replay->max_batch_bytes)
 			replay->max_batch_bytes = op->bytes;
 	}
-	status = lw_wire_init(&replay->wire, &(struct lw_wire_source){samples, all->n, NULL, 0, 0});
+	status = lw_wire_init(
+		&replay->wire, &(struct lw_wire_source){samples, all->n, samples + all->n,
+				       lw_extract_probe(run, samples + all->n), 0});
 	free(samples);
 	return status;
 }
@@ -478,7 +480,7 @@ int lw_extract_ddp_cost(const struct lw_run *run, struct lw_replay *replay)
 		struct line line = find_sharing(&cuts, &replay->ddp);
 
 		replay->ddp.cost.fixed_ns = line.fixed_ns;
-		status = take_wire(&all, &cuts, &line, replay);
+		status = take_wire(run, &all, &cuts, &line, replay);
 	}
 	free(edges);
 	lw_vec_free(&cuts);

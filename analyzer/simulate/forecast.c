@@ -175,10 +175,7 @@ int lw_predictor_new(struct lw_run *run, struct lw_predictor **ret_predictor)
 		lw_predictor_free(predictor);
 		return status;
 	}
-	predictor->recorded_ns.how = LW_MEASURED;
-	lw_stats_interval(predictor->replay->recorded_step_ns, predictor->replay->n_steps,
-		&predictor->recorded_ns.value, &predictor->recorded_ns.low,
-		&predictor->recorded_ns.high);
+	predictor->recorded_ns = lw_replay_recorded(predictor->replay);
 	*ret_predictor = predictor;
 	return LW_OK;
 }

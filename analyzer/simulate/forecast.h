@@ -58,7 +58,7 @@ int lw_predictor_new(struct lw_run *run, struct lw_predictor **ret_predictor);
 void lw_predictor_free(struct lw_predictor *predictor);
 
 /**
- * lw_forecast() - the median step that @model says of @whatif, and the scaling factors there.
+ * lw_forecast() - the step that @model says of @whatif, and the scaling factors there.
  * Return: LW_OK or lw_replay_predict()'s errors.
  */
 int lw_forecast(struct lw_predictor *predictor, const struct lw_model *model,

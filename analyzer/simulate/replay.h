@@ -8,7 +8,7 @@
  * A torch DDP run is replayed by the simulator of ddp.h: its tensors are gradients, which other limits
  * put into other buckets, or the recorded buckets where the run does not say what they hold.
  *
- * The recorded setting is replayed first. What the replay misses, the recorded median step minus the
+ * The recorded setting is replayed first. What the replay misses, the middle of the recorded steps minus the
  * simulated one, is added to every prediction: compute is replayed as recorded, so a miss can only
  * be time that the loop spends and the model does not know (scheduling, callbacks), and that comes
  * once a step, whatever the setting. A ratio would make long steps pay more for it. Since another
@@ -53,7 +53,7 @@ struct lw_replay {
 	struct lw_hvd_cost cost; /* without wire: that is set for each run; owns its scatters */
 	struct lw_wire wire;
 	/* what the run was like */
-	double recorded_ns; /* median of recorded_step_ns */
+	double recorded_ns; /* middle of recorded_step_ns: lw_stats_middle() */
 	double batches_per_step;
 	uint64_t min_batch_bytes, max_batch_bytes;
 	/* what the replay of the recorded setting showed */
@@ -113,16 +113,17 @@ struct lw_prediction_error {
 };
 
 struct lw_prediction {
-	struct lw_figure step_ns; /* median step; how = PREDICTED, or ASSUMED with why set */
-	bool is_recorded;         /* the setting of the run itself */
-	bool is_extrapolated;     /* sends operations unlike any the run holds: why says which */
+	struct lw_figure
+		step_ns;      /* middle of the steps; how = PREDICTED, or ASSUMED with why set */
+	bool is_recorded;     /* the setting of the run itself */
+	bool is_extrapolated; /* sends operations unlike any the run holds: why says which */
 	double fusion_bytes, cycle_ns;
 	double bucket_cap_bytes, first_bucket_bytes; /* torch DDP, else 0 */
 	uint32_t n_ranks;
 	uint32_t n_passes; /* backward passes in this step, of the recorded steps' length; >= 1 */
 	struct lw_prediction_error error;
 	struct lw_hvd_totals totals; /* of all steps, the warm-up included */
-	/* the median step with the costs of resampled steps, less that with the fit itself */
+	/* the step with the costs of resampled steps, less that with the fit itself */
 	double replicate_ns[LW_WIRE_REPLICATES];
 };
 
@@ -141,11 +142,14 @@ void lw_replay_free(struct lw_replay *replay);
 int lw_replay_scale(const struct lw_replay *replay, const struct lw_whatif *whatif,
 	struct lw_wire_scale *ret_scale);
 
+/** lw_replay_recorded() - the middle of the recorded steps, with the interval of their median. */
+struct lw_figure lw_replay_recorded(const struct lw_replay *replay);
+
 /** lw_replay_n() - how many steps a prediction stands on; the length of @ret_step_ns below. */
 uint32_t lw_replay_n(const struct lw_replay *replay);
 
 /**
- * lw_replay_predict() - the median step under @whatif.
+ * lw_replay_predict() - the middle of the steps (lw_stats_middle()) under @whatif.
  * @ret_step_ns: NULL, or lw_replay_n() corrected step times (mean over ranks), in recorded order
  * Return: LW_OK, LW_ERR_UNSUPPORTED (threshold, cycle or groups asked of a DDP run, buckets of another
  * run or of one that does not say what they hold, ranks of a run of

@@ -61,7 +61,7 @@ struct lw_wire_scale {
 enum lw_wire_guess {    /* for sizes that the run does not hold */
 	LW_WIRE_FITTED, /* the fit, continued */
 	LW_WIRE_OPTIMISTIC,
-	LW_WIRE_PESSIMISTIC, /* small operations under load: LW_WIRE_LOADED times the round's cost */
+	LW_WIRE_PESSIMISTIC, /* LW_WIRE_LOADED rounds, or what the next larger known size costs */
 };
 
 /* Measured on Horovod over Gloo, 4 ranks on 2 cores: 2 KB back to back took 24 times as long as a

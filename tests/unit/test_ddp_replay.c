@@ -263,6 +263,38 @@ static void buckets_that_cannot_be_explained_stay_as_they_are(void **state)
 	refuses(run, "several DDP models");
 }
 
+/* Buckets of 4 MB only; the probe has seen small ones. */
+static void a_probe_tells_what_small_buckets_cost(void **state)
+{
+	struct lw_whatif whatif = LW_WHATIF_RECORDED;
+	static struct ddp_truth truth;
+	struct lw_prediction prediction;
+	struct lw_replay *replay;
+	struct lw_run *run;
+
+	(void)state;
+	ddp_truth_make(&truth, 25000 * KIB);
+	run = ddp_run_new(&truth);
+	for (uint32_t k = 0; k < 200; k++) {
+		uint64_t bytes = UINT64_C(8) << 2 * (k % 10);
+		int64_t ns = (int64_t)(truth.fixed_ns + truth.ns_per_byte * (double)bytes);
+
+		struct lw_probe_op probe = {LW_COLL_ALLREDUCE, LW_TRANSPORT_GLOO, bytes,
+			(int64_t)k * 1000000000, (int64_t)k * 1000000000 + ns, 0, k / 10, 1};
+
+		lw_vec_push(&run->probes, probe);
+	}
+	assert_int_equal(lw_replay_new(run, &replay), 0);
+	whatif.bucket_cap_bytes = 100 * KIB;
+	assert_int_equal(lw_replay_predict(replay, &whatif, &prediction, NULL), 0);
+	assert_true(lw_wire_knows(&replay->wire, 100 * KIB));
+	assert_true(fabs(lw_wire_mean_ns(&replay->wire, 100 * KIB, 0) /
+				    (truth.fixed_ns + truth.ns_per_byte * 100 * KIB) -
+			    1) < 0.02);
+	lw_replay_free(replay);
+	sim_run_free(run);
+}
+
 static void horovod_has_no_buckets(void **state)
 {
 	static const uint64_t bytes[] = {100000, 100000, 100000};
@@ -298,6 +330,7 @@ int main(void)
 		cmocka_unit_test(compressed_gradients_are_recognized),
 		cmocka_unit_test(ranks_on_two_clocks_are_reproduced),
 		cmocka_unit_test(buckets_that_cannot_be_explained_stay_as_they_are),
+		cmocka_unit_test(a_probe_tells_what_small_buckets_cost),
 		cmocka_unit_test(horovod_has_no_buckets),
 	};
 

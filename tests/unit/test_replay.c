@@ -183,6 +183,49 @@ static void unseen_small_operations_are_called_extrapolated(void **state)
 	sim_run_free(run);
 }
 
+/* The same job with a probe beside it: what small operations cost is known then, while threads compute. */
+static void a_probe_tells_what_unseen_operations_cost(void **state)
+{
+	static uint64_t bytes[N_TENSORS];
+	struct sim_spec spec = spec_of(2, 50, 1 << 27);
+	struct lw_whatif whatif = LW_WHATIF_RECORDED;
+	struct lw_prediction prediction;
+	struct lw_replay *replay;
+	struct lw_run *run;
+	double true_ns;
+
+	(void)state;
+	for (uint32_t t = 0; t < N_TENSORS; t++)
+		bytes[t] = 2000;
+	spec.bytes = bytes;
+	spec.forward_ns = LW_NS_PER_MS;
+	spec.gap_ns = 1000;
+	spec.jitter_ns = 100;
+	run = sim_run_new(&spec);
+	for (uint32_t k = 0; k < 200; k++) {
+		uint64_t size_bytes = UINT64_C(8) << 2 * (k % 8);
+		int64_t start_ns = -(int64_t)(200 - k) * LW_NS_PER_S;
+		struct lw_hvd_op op = {.bytes = size_bytes};
+
+		struct lw_probe_op probe = {LW_COLL_ALLREDUCE, LW_TRANSPORT_GLOO, size_bytes,
+			start_ns, start_ns + (int64_t)true_wire_ns(NULL, &op), 0, k / 8, 1};
+
+		lw_vec_push(&run->probes, probe);
+	}
+	replay = replay_of(run);
+	whatif.fusion_bytes = 0;
+	assert_int_equal(lw_replay_predict(replay, &whatif, &prediction, NULL), 0);
+	spec.setting.fusion_bytes = 0;
+	true_ns = sim_median_ns(&spec);
+	print_message("Q 0 with a probe: true %.2f ms, predicted %.2f (%.2f to %.2f)\n",
+		true_ns / MS, prediction.step_ns.value / MS, prediction.step_ns.low / MS,
+		prediction.step_ns.high / MS);
+	assert_true(fabs(prediction.step_ns.value / true_ns - 1) < 0.03);
+	assert_true(prediction.step_ns.low <= true_ns && true_ns <= prediction.step_ns.high);
+	lw_replay_free(replay);
+	sim_run_free(run);
+}
+
 /* 40 B take 0.1 or 2 ms, by chance; all others what the link takes. */
 static double jumpy_wire_ns(const void *context, const struct lw_hvd_op *op)
 {
@@ -449,6 +492,7 @@ int main(void)
 		cmocka_unit_test(costs_of_the_loop_are_found_again),
 		cmocka_unit_test(other_settings_are_predicted_from_one_run),
 		cmocka_unit_test(unseen_small_operations_are_called_extrapolated),
+		cmocka_unit_test(a_probe_tells_what_unseen_operations_cost),
 		cmocka_unit_test(small_operations_that_jump_say_nothing_of_large_ones),
 		cmocka_unit_test(a_faster_network_and_more_ranks_move_the_right_way),
 		cmocka_unit_test(one_rank_cannot_tell_about_more),
