@@ -123,9 +123,9 @@ struct lw_probe_op {
 	/* From the last rank's start to the last rank's end: their difference is the time of service. Across
 	 * clocks both are of the rank that took the shortest: it came last and waited for nobody. */
 	int64_t last_start_ns, last_end_ns;
-	int64_t idle_ns; /* nothing was sent for this long before; INT64_MAX = not known */
-	uint32_t burst,
-		nth_in_burst; /* of a burst: from the second on they are queued back to back */
+	int64_t idle_ns;       /* nothing was sent for this long before; INT64_MAX = not known */
+	uint32_t burst;        /* from 0, without gaps */
+	uint32_t nth_in_burst; /* from the second on they are queued back to back; <= probes.n */
 };
 
 struct lw_collective { /* load: transport level */
@@ -241,6 +241,24 @@ void lw_run_free(struct lw_run *run);
 
 /** lw_rank_sent_bytes() - TCP payload sent by @at_ns: between two samples of its sockets, in proportion. */
 double lw_rank_sent_bytes(const struct lw_rank *rank, int64_t at_ns);
+
+/** lw_run_is_one_clock() - the times of all its ranks compare directly. */
+bool lw_run_is_one_clock(const struct lw_run *run);
+
+/** lw_group_batch() - @group's batch on the rank of index @rank, where it has one. */
+const struct lw_batch *lw_group_batch(
+	const struct lw_run *run, const struct lw_group *group, size_t rank);
+
+/** lw_batch_wire() - its transport collective; the whole operation where that is not known. */
+struct lw_interval lw_batch_wire(const struct lw_batch *batch);
+
+/**
+ * lw_group_service_ns() - what the wire took for a group that all ranks have: from the last rank's start to the
+ * last end, as what is before that is waiting for the last rank. Across clocks the shortest of the ranks'
+ * own durations: the rank that came last waited for nobody.
+ */
+double lw_group_service_ns(
+	const struct lw_run *run, const struct lw_group *group, bool is_one_clock);
 
 /* The stages, in order; each needs the ones before it and may be called again. */
 int lw_run_match(struct lw_run *run);   /* reconstruct/match.c */

@@ -143,41 +143,6 @@ static void take_step(struct collecting *c, const struct lw_rank *rank, size_t s
 
 /* ---- operations -------------------------------------------------------------------------------- */
 
-static bool is_one_clock(const struct lw_run *run)
-{
-	for (size_t r = 1; r < run->ranks.n; r++)
-		if (run->ranks.at[r].clock != run->ranks.at[0].clock)
-			return false;
-	return true;
-}
-
-static const struct lw_batch *batch_on(
-	const struct lw_run *run, const struct lw_group *group, size_t rank)
-{
-	return &run->ranks.at[rank].batches.at[group->batch_of_rank[rank]];
-}
-
-/* Service time, from the last rank's start to the last end: what is before that is waiting for the
- * last rank. Across clocks the shortest of the ranks' own durations, since the last waits for none. */
-static double service_ns(const struct lw_run *run, const struct lw_group *group, bool one_clock)
-{
-	int64_t shortest_ns = INT64_MAX;
-
-	if (one_clock)
-		return (double)(group->last_end_ns - group->last_start_ns);
-	for (size_t r = 0; r < run->ranks.n; r++) {
-		const struct lw_batch *batch = batch_on(run, group, r);
-		bool has_wire = batch->wire_start_ns != LW_NS_UNKNOWN &&
-				batch->wire_end_ns != LW_NS_UNKNOWN;
-		int64_t ns = has_wire ? batch->wire_end_ns - batch->wire_start_ns
-				      : batch->end_ns - batch->start_ns;
-
-		if (ns < shortest_ns)
-			shortest_ns = ns;
-	}
-	return (double)shortest_ns;
-}
-
 /* A round that agreed this group: from the last rank's entry to when the ranks knew, their mean. */
 static void take_round(
 	const struct lw_run *run, const struct lw_group *group, struct lw_block *block)
@@ -185,7 +150,7 @@ static void take_round(
 	double sum_ns = 0;
 
 	for (size_t r = 0; r < run->ranks.n; r++) {
-		const struct lw_batch *batch = batch_on(run, group, r);
+		const struct lw_batch *batch = lw_group_batch(run, group, r);
 
 		if (batch->agreed_ns == LW_NS_UNKNOWN || batch->agreed_ns < group->round_ns)
 			return;
@@ -219,7 +184,7 @@ static enum lw_fit_cost_kind kind_of(int op)
 static int take_groups(struct collecting *c)
 {
 	const struct lw_run *run = c->run;
-	bool one_clock = is_one_clock(run);
+	bool one_clock = lw_run_is_one_clock(run);
 	int64_t free_ns = INT64_MIN, round_ns = LW_NS_UNKNOWN;
 	const struct lw_group *group;
 	int status = LW_OK;
@@ -240,8 +205,8 @@ static int take_groups(struct collecting *c)
 			c->into->n_partial += kind == LW_FIT_COST_WIRE;
 			continue;
 		}
-		b = block_of(c, batch_on(run, group, 0)->step);
-		ns = service_ns(run, group, one_clock);
+		b = block_of(c, lw_group_batch(run, group, 0)->step);
+		ns = lw_group_service_ns(run, group, one_clock);
 		if (b == NOT_COUNTED || ns <= 0)
 			continue;
 		if (kind != LW_FIT_COST_WIRE) {

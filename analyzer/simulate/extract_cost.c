@@ -55,39 +55,6 @@ static bool is_counted(const struct lw_run *run, const struct lw_batch *batch)
 	return batch->step != LW_NONE && lw_extract_is_counted(run, (size_t)batch->step);
 }
 
-static const struct lw_batch *batch_on(
-	const struct lw_run *run, const struct lw_group *group, size_t rank)
-{
-	return &run->ranks.at[rank].batches.at[group->batch_of_rank[rank]];
-}
-
-static bool is_one_clock(const struct lw_run *run)
-{
-	for (size_t r = 1; r < run->ranks.n; r++)
-		if (run->ranks.at[r].clock != run->ranks.at[0].clock)
-			return false;
-	return true;
-}
-
-/* Service time: from the last rank's start to the last end. Across clocks it is the shortest of the
- * ranks' own durations: the rank that came last waited for nobody. */
-static double service_ns(const struct lw_run *run, const struct lw_group *group, bool one_clock)
-{
-	double shortest_ns = INFINITY;
-
-	if (one_clock)
-		return (double)(group->last_end_ns - group->last_start_ns);
-	for (size_t r = 0; r < run->ranks.n; r++) {
-		const struct lw_batch *batch = batch_on(run, group, r);
-		bool has_wire = batch->wire_start_ns != LW_NS_UNKNOWN;
-
-		shortest_ns = fmin(
-			shortest_ns, has_wire ? (double)(batch->wire_end_ns - batch->wire_start_ns)
-					      : (double)(batch->end_ns - batch->start_ns));
-	}
-	return shortest_ns;
-}
-
 /* The simulator's step for each step of rank 0; its step 0 is the warm-up. */
 static uint32_t *map_steps(const struct lw_run *run)
 {
@@ -152,7 +119,7 @@ static int take_wire(struct lw_run *run, struct lw_replay *replay)
 	uint32_t *input_step = map_steps(run);
 	size_t *next = calloc(run->ranks.n, sizeof(*next));
 	const struct lw_group *group;
-	bool one_clock = is_one_clock(run);
+	bool one_clock = lw_run_is_one_clock(run);
 	int64_t free_ns = INT64_MIN;
 	size_t n = 0, n_probes;
 	int status;
@@ -172,13 +139,13 @@ static int take_wire(struct lw_run *run, struct lw_replay *replay)
 			continue;
 		free_ns = group->last_end_ns > free_ns ? group->last_end_ns : free_ns;
 		if ((group->op != LW_COLL_ALLREDUCE && group->op != LW_COLL_ADASUM) ||
-			!is_counted(run, batch_on(run, group, 0)))
+			!is_counted(run, lw_group_batch(run, group, 0)))
 			continue;
-		took_ns = service_ns(run, group, one_clock);
+		took_ns = lw_group_service_ns(run, group, one_clock);
 		if (took_ns <= 0 || !isfinite(took_ns))
 			continue;
 		samples[n++] = (struct lw_wire_sample){group->bytes, took_ns, idle_ns,
-			input_step[batch_on(run, group, 0)->step],
+			input_step[lw_group_batch(run, group, 0)->step],
 			replay->is_ddp ? 0
 				       : waiting_frac(run, next, group->last_start_ns,
 						 group->last_end_ns)};
@@ -209,7 +176,8 @@ static void take_copies(const struct lw_run *run, struct lw_hvd_cost *cost)
 		lw_vec_foreach (batch, &run->ranks.at[r].batches) {
 			bool is_fused = batch->n_members > 1;
 
-			if (batch->wire_start_ns == LW_NS_UNKNOWN || !is_counted(run, batch))
+			if (batch->wire_start_ns == LW_NS_UNKNOWN ||
+				batch->wire_end_ns == LW_NS_UNKNOWN || !is_counted(run, batch))
 				continue;
 			line_add(is_fused ? &in : &single_in, (double)batch->bytes,
 				(double)(batch->wire_start_ns - batch->start_ns));
@@ -229,8 +197,8 @@ static int64_t last_start(const struct lw_run *run, const struct lw_group *group
 	int64_t last_ns = INT64_MIN;
 
 	for (size_t r = 0; r < run->ranks.n; r++)
-		if (batch_on(run, group, r)->start_ns > last_ns)
-			last_ns = batch_on(run, group, r)->start_ns;
+		if (lw_group_batch(run, group, r)->start_ns > last_ns)
+			last_ns = lw_group_batch(run, group, r)->start_ns;
 	return last_ns;
 }
 
@@ -239,8 +207,8 @@ static int64_t last_end(const struct lw_run *run, const struct lw_group *group)
 	int64_t last_ns = INT64_MIN;
 
 	for (size_t r = 0; r < run->ranks.n; r++)
-		if (batch_on(run, group, r)->end_ns > last_ns)
-			last_ns = batch_on(run, group, r)->end_ns;
+		if (lw_group_batch(run, group, r)->end_ns > last_ns)
+			last_ns = lw_group_batch(run, group, r)->end_ns;
 	return last_ns;
 }
 
@@ -322,7 +290,7 @@ static int take_rounds(const struct lw_run *run, int64_t cycle_ns, struct lw_rep
 	const struct lw_group *group, *before = NULL;
 	struct lw_hvd_cost *cost = &replay->cost;
 	uint32_t *input_step = map_steps(run);
-	bool one_clock = is_one_clock(run);
+	bool one_clock = lw_run_is_one_clock(run);
 	int status = input_step ? LW_OK : lw_fail(LW_ERR_NOMEM, "no memory for the steps");
 
 	if (status == LW_OK)
@@ -335,7 +303,7 @@ static int take_rounds(const struct lw_run *run, int64_t cycle_ns, struct lw_rep
 
 		if (status < 0 || group->n_ranks != run->ranks.n || !one_clock)
 			continue;
-		batch = batch_on(run, group, 0);
+		batch = lw_group_batch(run, group, 0);
 		if (!is_counted(run, batch) || group->round_ns == LW_NS_UNKNOWN) {
 			before = NULL;
 			continue;
@@ -343,7 +311,7 @@ static int take_rounds(const struct lw_run *run, int64_t cycle_ns, struct lw_rep
 		step = input_step[batch->step];
 		if (batch->agreed_ns != LW_NS_UNKNOWN)
 			mean_add(&agreed, (double)(batch->agreed_ns - group->round_ns));
-		if (before && batch_on(run, before, 0)->cycle_ns == batch->cycle_ns)
+		if (before && lw_group_batch(run, before, 0)->cycle_ns == batch->cycle_ns)
 			mean_add(&next, (double)(last_start(run, group) - last_end(run, before)));
 		else if (before && is_late(run, before, group, cycle_ns))
 			scatter_add(&cost->late_scatter, &late, step,

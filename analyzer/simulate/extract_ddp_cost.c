@@ -94,30 +94,6 @@ static int cut(const ops *all, struct edge *edges, stretches *ret_stretches)
 
 /* ---- the operations of counted steps ------------------------------------------------------------------ */
 
-static const struct lw_batch *batch_on(
-	const struct lw_run *run, const struct lw_group *group, size_t rank)
-{
-	return &run->ranks.at[rank].batches.at[group->batch_of_rank[rank]];
-}
-
-static int64_t start_of(const struct lw_batch *batch)
-{
-	return batch->wire_start_ns != LW_NS_UNKNOWN ? batch->wire_start_ns : batch->start_ns;
-}
-
-static int64_t end_of(const struct lw_batch *batch)
-{
-	return batch->wire_start_ns != LW_NS_UNKNOWN ? batch->wire_end_ns : batch->end_ns;
-}
-
-static bool is_one_clock(const struct lw_run *run)
-{
-	for (size_t r = 1; r < run->ranks.n; r++)
-		if (run->ranks.at[r].clock != run->ranks.at[0].clock)
-			return false;
-	return true;
-}
-
 /* From the last rank's start to the last end; or, on the clock of @rank, as that rank saw it. */
 static int collect(const struct lw_run *run, size_t rank, bool one_clock, ops *ret_ops)
 {
@@ -134,12 +110,14 @@ static int collect(const struct lw_run *run, size_t rank, bool one_clock, ops *r
 		struct op op = {.bytes = group->bytes};
 
 		if (status < 0 || group->n_ranks != run->ranks.n ||
-			group->op != LW_COLL_ALLREDUCE || batch_on(run, group, 0)->step == LW_NONE)
+			group->op != LW_COLL_ALLREDUCE ||
+			lw_group_batch(run, group, 0)->step == LW_NONE)
 			continue;
-		op.step = input_step[batch_on(run, group, 0)->step];
-		op.start_ns =
-			one_clock ? group->last_start_ns : start_of(batch_on(run, group, rank));
-		op.end_ns = one_clock ? group->last_end_ns : end_of(batch_on(run, group, rank));
+		op.step = input_step[lw_group_batch(run, group, 0)->step];
+		op.start_ns = one_clock ? group->last_start_ns
+					: lw_batch_wire(lw_group_batch(run, group, rank)).start_ns;
+		op.end_ns = one_clock ? group->last_end_ns
+				      : lw_batch_wire(lw_group_batch(run, group, rank)).end_ns;
 		if (op.step > 0 && op.end_ns > op.start_ns)
 			status = lw_vec_push(ret_ops, op);
 	}
@@ -151,7 +129,7 @@ static int collect(const struct lw_run *run, size_t rank, bool one_clock, ops *r
  * came last and waited for nobody. */
 static int collect_all(const struct lw_run *run, ops *ret_ops)
 {
-	bool one_clock = is_one_clock(run);
+	bool one_clock = lw_run_is_one_clock(run);
 	double least_ns = INFINITY;
 	ops own = {0};
 	int status = LW_OK;
@@ -341,7 +319,7 @@ static void take_dispatch(const struct lw_replay *replay, const uint32_t *bucket
 		if (n_running >= replay->ddp.setting.n_threads)
 			continue;
 		dispatch->n++;
-		dispatch->sum += (double)(start_of(seen->sent[k]) - ready_ns);
+		dispatch->sum += (double)(lw_batch_wire(seen->sent[k]).start_ns - ready_ns);
 	}
 }
 
@@ -366,8 +344,8 @@ static void take_waits(const struct seen *seen, struct mean *wake, struct mean *
 		rank->waits.at[first + n].end_ns <= seen->step->resumed_ns)
 		n++;
 	for (uint32_t k = 0; k < seen->n; k++)
-		if (end_of(seen->sent[k]) > last_end_ns)
-			last_end_ns = end_of(seen->sent[k]);
+		if (lw_batch_wire(seen->sent[k]).end_ns > last_end_ns)
+			last_end_ns = lw_batch_wire(seen->sent[k]).end_ns;
 	if (seen->n > 0 && last_end_ns > seen->step->blocked_ns) {
 		wake->n++;
 		wake->sum += (double)(seen->step->resumed_ns - last_end_ns);

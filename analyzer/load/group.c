@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* group.c - an operation over all ranks, read: its batches, and what the wire took for it. */
+#include "analyzer/run.h"
+
+bool lw_run_is_one_clock(const struct lw_run *run)
+{
+	const struct lw_rank *rank;
+
+	lw_vec_foreach (rank, &run->ranks)
+		if (rank->clock != run->ranks.at[0].clock)
+			return false;
+	return true;
+}
+
+const struct lw_batch *lw_group_batch(
+	const struct lw_run *run, const struct lw_group *group, size_t rank)
+{
+	return &run->ranks.at[rank].batches.at[group->batch_of_rank[rank]];
+}
+
+struct lw_interval lw_batch_wire(const struct lw_batch *batch)
+{
+	if (batch->wire_start_ns == LW_NS_UNKNOWN || batch->wire_end_ns == LW_NS_UNKNOWN)
+		return (struct lw_interval){batch->start_ns, batch->end_ns};
+	return (struct lw_interval){batch->wire_start_ns, batch->wire_end_ns};
+}
+
+double lw_group_service_ns(
+	const struct lw_run *run, const struct lw_group *group, bool is_one_clock)
+{
+	int64_t shortest_ns = INT64_MAX;
+
+	if (is_one_clock)
+		return (double)(group->last_end_ns - group->last_start_ns);
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		struct lw_interval wire = lw_batch_wire(lw_group_batch(run, group, r));
+
+		if (wire.end_ns - wire.start_ns < shortest_ns)
+			shortest_ns = wire.end_ns - wire.start_ns;
+	}
+	return (double)shortest_ns;
+}
