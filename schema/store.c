@@ -288,13 +288,13 @@ static int migrate_copy(struct lw_store *store, int64_t version)
 {
 	sqlite3 *file = store->db;
 	sqlite3_backup *backup;
+	bool is_whole;
 	int status = open_db(store, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
 
 	if (status == LW_OK) {
 		backup = sqlite3_backup_init(store->db, "main", file, "main");
-		if (backup)
-			sqlite3_backup_step(backup, -1);
-		if (!backup || sqlite3_backup_finish(backup) != SQLITE_OK)
+		is_whole = backup && sqlite3_backup_step(backup, -1) == SQLITE_DONE;
+		if (!backup || sqlite3_backup_finish(backup) != SQLITE_OK || !is_whole)
 			status = lw_store_fail(store, store->path);
 	}
 	sqlite3_close(file);
