@@ -191,6 +191,7 @@ static int fit_weighted(const struct lw_size *sizes, size_t n, enum lw_cost_form
 	if (!weights || !right_of || (is_segments && !cost->table)) {
 		free(weights);
 		free(right_of);
+		lw_cost_done(cost);
 		return lw_fail(LW_ERR_NOMEM, "no memory to fit %zu sizes", n);
 	}
 	for (size_t i = 0; i < n; i++)
