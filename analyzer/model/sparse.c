@@ -13,12 +13,6 @@ static int n_ranks_of(const struct lw_sparse_job *job)
 	return job->topology.n_hosts * job->topology.n_per_host;
 }
 
-/* Flat exchanges cross hosts where there are several. */
-static struct lw_hop flat_hop(const struct lw_sparse_job *job)
-{
-	return job->topology.n_hosts > 1 ? job->topology.inter : job->topology.intra;
-}
-
 struct lw_volume lw_sparse_volume(
 	enum lw_sparse how, const struct lw_sparse_job *job, double density_frac)
 {
@@ -48,7 +42,7 @@ double lw_sparse_ns(enum lw_sparse how, const struct lw_sparse_job *job, double 
 {
 	const struct lw_topology *topology = &job->topology;
 	struct lw_volume volume = lw_sparse_volume(how, job, density_frac);
-	struct lw_hop hop = flat_hop(job);
+	struct lw_hop hop = lw_slowest_hop(topology);
 
 	if (how == LW_SPARSE_HITOPK)
 		return lw_select_ns(job->n_elements / topology->n_per_host, job->select_ns) +

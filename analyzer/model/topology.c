@@ -25,7 +25,7 @@ double lw_efficiency(double throughput_1, double throughput_n, int n_ranks)
 	return throughput_n / (n_ranks * throughput_1);
 }
 
-static struct lw_hop slowest_hop(const struct lw_topology *topology)
+struct lw_hop lw_slowest_hop(const struct lw_topology *topology)
 {
 	const struct lw_hop *intra = &topology->intra, *inter = &topology->inter;
 
@@ -39,7 +39,8 @@ static struct lw_hop slowest_hop(const struct lw_topology *topology)
 
 double lw_flat_ring_ns(double bytes, const struct lw_topology *topology)
 {
-	return lw_ring_ns(bytes, topology->n_hosts * topology->n_per_host, slowest_hop(topology));
+	return lw_ring_ns(
+		bytes, topology->n_hosts * topology->n_per_host, lw_slowest_hop(topology));
 }
 
 double lw_torus_ns(double bytes, const struct lw_topology *topology)

@@ -46,6 +46,9 @@ double lw_ps_ns(double bytes, int n_workers, struct lw_hop hop);
 /** lw_efficiency() - throughput of N ranks over N times that of one (same source): the SF of eq. 1. */
 double lw_efficiency(double throughput_1, double throughput_n, int n_ranks);
 
+/** lw_slowest_hop() - of a flat exchange through all hosts: the slower latency and the slower time a byte in use. */
+struct lw_hop lw_slowest_hop(const struct lw_topology *topology);
+
 /** lw_flat_ring_ns() - one ring through all hosts: every step takes as long as its slowest hop. */
 double lw_flat_ring_ns(double bytes, const struct lw_topology *topology);
 

@@ -155,6 +155,15 @@ static void sparse_times_as_their_formulas(void **state)
 		14 * 10e3 + 2 * 7.0 / 8 * bytes * 0.1 + lw_select_ns(elements / 8, job.select_ns) +
 			15 * 50e3 + 2 * 15 * k / 8 * 4 * 2.56,
 		1);
+	job.topology.intra =
+		(struct lw_hop){60e3, 3}; /* slower than between hosts: then it sets the pace */
+	assert_close(lw_sparse_ns(LW_SPARSE_TOPK, &job, 0.001),
+		60e3 * 7 + 2 * 127 * k * 4 * 3 + lw_select_ns(elements, job.select_ns), 1);
+	assert_close(lw_sparse_ns(LW_SPARSE_GTOPK, &job, 0.001),
+		60e3 * 7 + 2 * k * 7 * 4 * 3 + lw_select_ns(elements, job.select_ns), 1);
+	job.topology.n_per_host = 1; /* nothing is sent within a host */
+	assert_close(lw_sparse_ns(LW_SPARSE_TOPK, &job, 0.001),
+		50e3 * 4 + 2 * 15 * k * 4 * 2.56 + lw_select_ns(elements, job.select_ns), 1);
 	/* V100, ResNet-50: 0.5 ns x 25.6e6 x log2 = 0.31 s */
 	assert_close(lw_select_ns(elements, job.select_ns) / 1e6, 314.2, 0.1);
 	assert_true(lw_select_ns(1, 1) == 0);
