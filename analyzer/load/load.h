@@ -80,7 +80,7 @@ int32_t lw_load_tensor(struct lw_run *run, const char *name);
 int lw_load_join(struct lw_run *run, struct lw_rank *rank, lw_load_members *members);
 
 /**
- * lw_load_match_probes() - the k-th probe operation of every rank becomes one of run->probes.
+ * lw_load_match_probes() - the k-th operation of the same probe on every rank becomes one of run->probes.
  * @probes: by index of rank, reordered
  */
 int lw_load_match_probes(struct lw_run *run, struct lw_load_probes *probes);

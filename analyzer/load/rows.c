@@ -254,6 +254,11 @@ static int add_probe(struct lw_loader *loader, sqlite3_stmt *row)
 		.transport = sqlite3_column_int(row, 8)};
 	struct lw_load_probes *own;
 
+	for (int i = 5; i <= 7; i++)
+		if (sqlite3_column_int64(row, i) < 0 || sqlite3_column_int64(row, i) > UINT32_MAX) {
+			loader->n_bad_rows++;
+			return LW_OK;
+		}
 	rank = run->ranks.n ? bsearch(&key, run->ranks.at, run->ranks.n, sizeof(key), compare_rank)
 			    : NULL;
 	if (!rank || !interval_of(loader, row, 1, &probe.start_ns, &probe.end_ns))
