@@ -19,6 +19,7 @@
 enum {
 	GLOO_THREADS = 2,    /* torch starts so many for each network device */
 	MIN_STRETCHES = 8,   /* with operations that overlap, to tell what sharing costs */
+	N_FITTED = 3,        /* fixed, per byte, sharing */
 	SHARING_STEPS = 100, /* of the search, between 1 and the number of threads */
 };
 static const double OVERLAPPED_FRAC = 0.02; /* of a stretch: less does not tell */
@@ -196,12 +197,22 @@ static struct line fit_line(const stretches *all, double sharing)
 	return line;
 }
 
+/* F(1, k), k >= 1: above it in 5 % of all cases. */
+static double f_95(size_t k)
+{
+	static const double to_10[] = {161, 18.5, 10.1, 7.71, 6.61, 5.99, 5.59, 5.32, 5.12, 4.96};
+
+	if (k <= sizeof(to_10) / sizeof(to_10[0]))
+		return to_10[k - 1];
+	return k <= 20 ? 4.4 : k <= 30 ? 4.2 : 4;
+}
+
 /* The least misfit, and the range in which it is not worse than chance explains (F test, 95 %). */
 static struct line find_sharing(const stretches *all, struct lw_ddp *ddp)
 {
 	double most = ddp->setting.n_threads, limit;
 	struct line best = fit_line(all, 1), lines[SHARING_STEPS + 1];
-	size_t n_overlapped = 0;
+	size_t n_overlapped = 0, n_free;
 
 	ddp->cost.sharing = ddp->sharing_low = 1;
 	ddp->sharing_high = most;
@@ -216,7 +227,8 @@ static struct line find_sharing(const stretches *all, struct lw_ddp *ddp)
 			ddp->cost.sharing = 1 + (most - 1) * k / SHARING_STEPS;
 		}
 	}
-	limit = best.misfit * (1 + 4 / ((double)all->n - 3)) + MODEL_FRAC * MODEL_FRAC;
+	n_free = all->n - N_FITTED;
+	limit = best.misfit * (1 + f_95(n_free) / (double)n_free) + MODEL_FRAC * MODEL_FRAC;
 	ddp->sharing_low = ddp->sharing_high = ddp->cost.sharing;
 	for (int k = 0; k <= SHARING_STEPS; k++) {
 		double sharing = 1 + (most - 1) * k / SHARING_STEPS;
