@@ -12,7 +12,7 @@ jobs.jsonl  one line a finished job, in the order of measuring; judge.py reads t
     turn        1 and 2: the pair, with the rest of the grid in between; 3: repeated since these differ by more than 2 %; a recorded
                 run with turn 2 was repeated since it is more than 2 % off that pair
     steps_s     every step of rank 0 as the job itself timed it; the first third is warm-up
-    median_s    median of the other two thirds
+    median_s    median of the other two thirds, by which measure.py decides what to repeat
     wall_s, at, load                    of the whole job, its end, load average before
     busy_frac, nice_frac                how busy the machine was meanwhile; with processes that only use what is left
     log         of kind autotune: Horovod's log of its tuner, relative to this folder
@@ -52,6 +52,14 @@ class Store:
 
     def file(self, job):
         return os.path.join(self.folder, job["file"])
+
+
+def middle_s(job):
+    """Mean of the middle half of the steps after warm-up: their median where they are alike, and not one of two lengths
+    by chance where they alternate. It is the statistic that lapwing predicts."""
+    steps = sorted(job["steps_s"][len(job["steps_s"]) // 3:])
+    out = len(steps) // 4
+    return sum(steps[out:len(steps) - out]) / (len(steps) - 2 * out)
 
 
 def spread_frac(medians):
