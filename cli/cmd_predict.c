@@ -39,13 +39,21 @@ struct options {
 	struct lw_cli_runs runs;
 };
 
-static double positive(const char *argument, struct argp_state *state, const char *option)
+/* Beyond these the simulator's integers end, or nothing is sent at all. */
+static const struct range {
+	double least, most;
+} CYCLE_MS = {1e-3, 1e6}, BUCKET_MIB = {1e-6, 1 << 20}, FRAC = {1e-6, 1e6};
+static const double MOST_FUSION_BYTES = 0x1p50;
+
+static double number(const char *argument, struct argp_state *state, const char *option,
+	const struct range *range)
 {
 	char *end;
 	double value = strtod(argument, &end);
 
-	if (end == argument || *end || !(value > 0) || !isfinite(value))
-		argp_error(state, "--%s '%s' is not a number above 0", option, argument);
+	if (end == argument || *end || !(value >= range->least && value <= range->most))
+		argp_error(state, "--%s '%s' is not a number from %.7g to %.7g", option, argument,
+			range->least, range->most);
 	return value;
 }
 
@@ -56,7 +64,8 @@ static uint32_t count(
 	unsigned long value = strtoul(argument, &end, 10);
 
 	if (*argument < '0' || *argument > '9' || *end || value == 0 || value > most)
-		argp_error(state, "--%s '%s' is not a number from 1 to %u", option, argument, most);
+		argp_error(state, "--%s '%s' is not a whole number from 1 to %u", option, argument,
+			most);
 	return (uint32_t)value;
 }
 
@@ -98,23 +107,23 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 			argp_error(state, "--fusion-bytes %s", lw_error_text());
 		else
 			whatif->fusion_bytes = (double)bytes;
+		if (whatif->fusion_bytes > MOST_FUSION_BYTES)
+			argp_error(state, "--fusion-bytes '%s' is more than 1048576 GiB", argument);
 		return 0;
 	case 'c':
-		whatif->cycle_ns = 1e6 * positive(argument, state, "cycle-ms");
+		whatif->cycle_ns = 1e6 * number(argument, state, "cycle-ms", &CYCLE_MS);
 		return 0;
 	case KEY_RANKS:
-		whatif->n_ranks = (uint32_t)fmin(positive(argument, state, "ranks"), 65536);
-		if (whatif->n_ranks == 0)
-			argp_error(state, "--ranks '%s' is less than one", argument);
+		whatif->n_ranks = count(argument, state, "ranks", 65536);
 		return 0;
 	case KEY_BANDWIDTH:
-		whatif->bandwidth_frac = positive(argument, state, "bandwidth-frac");
+		whatif->bandwidth_frac = number(argument, state, "bandwidth-frac", &FRAC);
 		return 0;
 	case KEY_LATENCY:
-		whatif->latency_frac = positive(argument, state, "latency-frac");
+		whatif->latency_frac = number(argument, state, "latency-frac", &FRAC);
 		return 0;
 	case KEY_COMPUTE:
-		whatif->compute_frac = positive(argument, state, "compute-frac");
+		whatif->compute_frac = number(argument, state, "compute-frac", &FRAC);
 		return 0;
 	case KEY_GROUPS:
 		whatif->n_groups = count(argument, state, "num-groups", 1000000);
@@ -132,10 +141,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		whatif->is_balanced = true;
 		return 0;
 	case KEY_BUCKET_CAP:
-		whatif->bucket_cap_bytes = MIB * positive(argument, state, "bucket-cap-mb");
+		whatif->bucket_cap_bytes =
+			MIB * number(argument, state, "bucket-cap-mb", &BUCKET_MIB);
 		return 0;
 	case KEY_FIRST_BUCKET:
-		whatif->first_bucket_bytes = MIB * positive(argument, state, "first-bucket-mb");
+		whatif->first_bucket_bytes =
+			MIB * number(argument, state, "first-bucket-mb", &BUCKET_MIB);
 		return 0;
 	case KEY_MODEL:
 		options->ask.model = lw_model_find(argument);
