@@ -24,21 +24,24 @@ static int find_steps(const struct lw_adviser *self, struct lw_advice_list *list
 		list->replay->n_steps, FEW_STEPS);
 }
 
-static int find_sizes(const struct lw_adviser *self, struct lw_advice_list *list)
+static int find_sizes(
+	const struct lw_adviser *self, const struct lw_run *run, struct lw_advice_list *list)
 {
 	const struct lw_replay *replay = list->replay;
 	char least[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES];
 
-	if ((double)replay->max_batch_bytes > (double)replay->min_batch_bytes * FEW_SIZES_RATIO)
+	if (run->probes.n ||
+		(double)replay->max_batch_bytes > (double)replay->min_batch_bytes * FEW_SIZES_RATIO)
 		return LW_OK;
 	return lw_advise_find(list, self->id,
-		"all operations of this run carry about the same (%s to %s): how their cost depends on the size cannot be told. Record some steps with HOROVOD_FUSION_THRESHOLD=%.0f as well",
+		"all operations of this run carry about the same (%s to %s): how their cost depends on the size cannot be told. A run recorded with `lapwing record --probe` or some steps with HOROVOD_FUSION_THRESHOLD=%.0f would tell",
 		lw_bytes_format((double)replay->min_batch_bytes, least),
 		lw_bytes_format((double)replay->max_batch_bytes, most),
 		floor((double)replay->min_batch_bytes / 4));
 }
 
-static int find_extrapolated(const struct lw_adviser *self, struct lw_advice_list *list)
+static int find_extrapolated(
+	const struct lw_adviser *self, const struct lw_run *run, struct lw_advice_list *list)
 {
 	size_t n_small = 0, n_large = 0, n = 0;
 	const struct lw_trial *row;
@@ -58,8 +61,11 @@ static int find_extrapolated(const struct lw_adviser *self, struct lw_advice_lis
 	}
 	if (n_small)
 		status = lw_advise_find(list, self->id,
-			"%zu of %zu settings that were tried send operations smaller than the smallest of this run (%s); what those cost under load cannot be told. A few steps with HOROVOD_FUSION_THRESHOLD=0 would show it",
-			n_small, n, lw_bytes_format((double)list->replay->min_batch_bytes, bytes));
+			"%zu of %zu settings that were tried send operations of sizes that this run does not hold (its smallest: %s); what those cost under load cannot be told. %s with HOROVOD_FUSION_THRESHOLD=0 would tell",
+			n_small, n, lw_bytes_format((double)list->replay->min_batch_bytes, bytes),
+			run->probes.n
+				? "A few steps"
+				: "A run recorded with `lapwing record --probe` or a few steps");
 	if (n_large && status == LW_OK)
 		status = lw_advise_find(list, self->id,
 			"%zu of %zu settings that were tried send operations larger than the largest of this run (%s). A few steps with HOROVOD_FUSION_THRESHOLD=134217728 and HOROVOD_CYCLE_TIME=%g would show what those cost",
@@ -72,13 +78,12 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 {
 	int status = find_steps(self, list);
 
-	(void)run;
 	if (list->replay->is_ddp)
 		return status;
 	if (status == LW_OK)
-		status = find_sizes(self, list);
+		status = find_sizes(self, run, list);
 	if (status == LW_OK)
-		status = find_extrapolated(self, list);
+		status = find_extrapolated(self, run, list);
 	return status;
 }
 

@@ -337,6 +337,33 @@ static void sparse_gradients_pay_below_one_over_n(void **state)
 	done(&asked);
 }
 
+static bool is_told(const struct asked *asked, const char *id, const char *text)
+{
+	const struct lw_finding *one;
+
+	lw_vec_foreach (one, &asked->list.findings)
+		if (!strcmp(one->id, id) && strstr(one->text, text))
+			return true;
+	return false;
+}
+
+/* Fused into few sizes: what others cost is not known, and the run that tells is named. */
+static void sizes_that_a_run_does_not_hold_ask_for_a_probe(void **state)
+{
+	struct job job;
+	struct asked asked;
+
+	(void)state;
+	job_init_mixed(&job, 4, 40, 50000);
+	asked = ask(&job);
+	for (size_t i = 0; i < asked.list.findings.n; i++)
+		print_message(
+			"%s: %s\n", asked.list.findings.at[i].id, asked.list.findings.at[i].text);
+	assert_true(is_told(&asked, "horovod.evidence", "of sizes that this run does not hold"));
+	assert_true(is_told(&asked, "horovod.evidence", "`lapwing record --probe`"));
+	done(&asked);
+}
+
 static void ask_again(struct asked *asked)
 {
 	lw_advice_list_free(&asked->list);
@@ -465,6 +492,7 @@ int main(void)
 		cmocka_unit_test(bursts_of_gradients_ask_for_explicit_groups),
 		cmocka_unit_test(groups_are_lists_of_parameter_names),
 		cmocka_unit_test(sparse_gradients_pay_below_one_over_n),
+		cmocka_unit_test(sizes_that_a_run_does_not_hold_ask_for_a_probe),
 		cmocka_unit_test(the_torus_is_for_hosts_of_several_ranks_and_nccl),
 		cmocka_unit_test(a_star_is_seen_in_what_ranks_send),
 		cmocka_unit_test(what_can_be_set_comes_first_and_ids_are_known),
