@@ -294,8 +294,10 @@ static int migrate_copy(struct lw_store *store, int64_t version)
 	if (status == LW_OK) {
 		backup = sqlite3_backup_init(store->db, "main", file, "main");
 		is_whole = backup && sqlite3_backup_step(backup, -1) == SQLITE_DONE;
-		if (!backup || sqlite3_backup_finish(backup) != SQLITE_OK || !is_whole)
+		if (!backup || sqlite3_backup_finish(backup) != SQLITE_OK)
 			status = lw_store_fail(store, store->path);
+		else if (!is_whole)
+			status = lw_fail(LW_ERR_IO, "%s: is being written: try again", store->path);
 	}
 	sqlite3_close(file);
 	return status == LW_OK ? migrate(store, version) : status;
