@@ -8,7 +8,7 @@
  *	out                         text: absolute path of the run file being written
  *	stop                        appears when nobody will add rings any more (`record`: the command
  *	                            ended); holds its exit code as text
- *	probe.<parent pid>.<..>     how the ranks of an MPI job agree on a probe
+ *	probe.<job>.<size>.<..>     how the ranks of an MPI job agree on a probe
  *	log                         what a collector without a terminal had to say
  * The collector removes the directory once everything is in the run file. One left behind belongs to
  * a collector that died: `lapwing salvage RING_DIR` finishes it.

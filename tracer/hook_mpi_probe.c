@@ -5,17 +5,21 @@
  * All ranks must make it, or none. A collective cannot find out who is asked: it would wait for those that
  * are not. So the ranks of one host agree in their ring directory: each leaves a file there, and the first
  * that finds all of them, or has waited long enough, leaves the answer, which nobody can change. Ranks
- * that do not share the directory (several hosts, one `record` a rank) get no probe.
+ * that do not share the directory (several hosts, one `record` a rank) get no probe. Jobs in one directory are
+ * told apart by what their launcher calls them.
  *
  * Not for: Horovod, whose controller carries its own (hook_horovod_probe.c).
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "schema/launcher.h"
 #include "schema/rundir.h"
 #include "tracer/hook_mpi.h"
 #include "tracer/internal.h"
@@ -25,32 +29,75 @@ static const int64_t patience_ns = 2000000000;
 
 typedef int allreduce_fn(const void *, void *, int, uintptr_t, uintptr_t, uintptr_t);
 
-/* Ranks of one launch have one parent. */
-static void path_of(char *path, size_t room, const char *what)
+struct job {
+	int size;
+	uint64_t id;
+	char name[160]; /* where the id is from */
+};
+
+/* The process at the other end of what MPICH's launcher gave to a rank: its proxy on this host. 0 = none. */
+static int proxy_pid(void)
 {
-	snprintf(path, room, "%s/" LW_RUNDIR_PROBE "%d.%s", lw_ring_dir(), (int)getppid(), what);
+	struct ucred peer = {0};
+	socklen_t n_bytes = sizeof(peer);
+	int fd = lw_env_int("PMI_FD");
+
+	return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n_bytes) == 0 ? peer.pid
+											: 0;
 }
 
-static bool leave_file(int rank)
+/* The same for all ranks of a launch on this host, also behind a wrapper each. A variable that another launcher left in
+ * the environment would mix its jobs up, so that each MPI looks at its own. */
+static struct job this_job(int size)
+{
+	static const char *const variables[] = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"};
+	bool is_mpich = !strcmp(lw_mpi->name, "MPICH");
+	int proxy = is_mpich ? proxy_pid() : 0;
+	struct job job = {.size = size};
+
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]) && !is_mpich; i++) {
+		const char *value = getenv(variables[i]);
+
+		if (value && *value && !*job.name)
+			snprintf(job.name, sizeof(job.name), "%s %s", variables[i], value);
+	}
+	if (proxy)
+		snprintf(job.name, sizeof(job.name), "launcher process %d of PMI_FD", proxy);
+	else if (!*job.name)
+		snprintf(job.name, sizeof(job.name),
+			"parent process %d, as the launcher names no job", (int)getppid());
+	job.id = lw_string_id(job.name, strlen(job.name));
+	return job;
+}
+
+static void path_of(const struct job *job, char *path, size_t room, const char *what)
+{
+	snprintf(path, room, "%s/" LW_RUNDIR_PROBE "%016llx.%d.%s", lw_ring_dir(),
+		(unsigned long long)job->id, job->size, what);
+}
+
+/* Return: false also when an earlier job of the same name and size left one: its answer is none for this one. */
+static bool leave_file(const struct job *job, int rank)
 {
 	char path[400], name[16];
 	int fd;
 
 	snprintf(name, sizeof(name), "%d", rank);
-	path_of(path, sizeof(path), name);
-	fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	path_of(job, path, sizeof(path), name);
+	fd = (int)syscall(
+		SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		syscall(SYS_close, fd);
 	return fd >= 0;
 }
 
-static bool are_all_here(int size)
+static bool are_all_here(const struct job *job)
 {
 	char path[400], name[16];
 
-	for (int rank = 0; rank < size; rank++) {
+	for (int rank = 0; rank < job->size; rank++) {
 		snprintf(name, sizeof(name), "%d", rank);
-		path_of(path, sizeof(path), name);
+		path_of(job, path, sizeof(path), name);
 		if (access(path, F_OK) < 0)
 			return false;
 	}
@@ -65,17 +112,17 @@ static char read_answer(const char *path)
 	return readlink(path, &answer, 1) == 1 ? answer : 0;
 }
 
-static bool agree(int rank, int size)
+static bool agree(const struct job *job, int rank)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 	int64_t start_ns = lw_now_ns();
 	char path[400], answer;
 
-	if (!lw_ring_dir() || !leave_file(rank))
+	if (!lw_ring_dir() || !leave_file(job, rank))
 		return false;
-	path_of(path, sizeof(path), "answer");
+	path_of(job, path, sizeof(path), "answer");
 	while (!(answer = read_answer(path))) {
-		bool are_all = are_all_here(size);
+		bool are_all = are_all_here(job);
 
 		if (are_all || lw_now_ns() - start_ns > patience_ns) {
 			if (symlink(are_all ? "y" : "n", path) < 0 && errno != EEXIST)
@@ -107,15 +154,21 @@ void lw_mpi_probe(int rank, int size)
 	const struct lw_probe_carrier carrier = {
 		.transport = LW_TRANSPORT_MPI, .all_and = all_and, .context = &context};
 
+	struct job job;
+	char why[320];
+
 	if (lw_horovod_is_present() || !lw_probe_claim())
 		return;
+	job = this_job(size);
+	snprintf(why, sizeof(why),
+		"not all %d ranks of this MPI job were asked on one host, under one `lapwing record` (the job is known by: %s)",
+		size, job.name);
 	if (size == 1)
 		lw_probe_refuse("there is one rank only");
 	else if (!dup || !release || !context.allreduce)
 		lw_probe_refuse("this MPI cannot be called");
-	else if (!agree(rank, size))
-		lw_probe_refuse(
-			"not all ranks of this MPI job are on one host, under one `lapwing record`");
+	else if (!agree(&job, rank))
+		lw_probe_refuse(why);
 	else if (dup(lw_mpi_handles[LW_MPI_COMM_WORLD], (uintptr_t)&context.comm, 0, 0, 0) != 0)
 		lw_probe_refuse("MPI_Comm_dup failed");
 	else {

@@ -26,7 +26,7 @@ bool lw_probe_claim(void);
 /** lw_probe_run() - all of it, in the calling thread; PROBE records. */
 void lw_probe_run(const struct lw_probe_carrier *carrier);
 
-/** lw_probe_refuse() - there will be none, and @why (static text); told as a HOOK record. */
+/** lw_probe_refuse() - there will be none, and @why; told as a HOOK record. */
 void lw_probe_refuse(const char *why);
 
 /** lw_probe_release() - its memory goes; also after an exception left lw_probe_run(). */
