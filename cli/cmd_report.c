@@ -49,6 +49,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct options *options = state->input;
 	char *end;
+	long rank;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -58,9 +59,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->report.with_steps = true;
 		return 0;
 	case 'r':
-		options->report.rank = (int32_t)strtol(argument, &end, 10);
-		if (*end || end == argument || options->report.rank < 0)
+		rank = strtol(argument, &end, 10);
+		if (*end || end == argument || rank < 0 || rank > INT32_MAX)
 			argp_error(state, "--rank %s: not a rank", argument);
+		options->report.rank = (int32_t)rank;
 		return 0;
 	case KEY_BASELINE:
 		options->baseline = argument;

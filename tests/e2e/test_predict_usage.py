@@ -36,6 +36,8 @@ def main():
     for option, value in GOOD:
         done = predict(f"{option}={value}")
         assert done.returncode == 1 and "/nowhere.lapwing" in done.stderr, (option, value, done)
+    done = subprocess.run([LAPWING, "report", "--rank=4294967297", "/nowhere.lapwing"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "not a rank" in done.stderr, done
     print(f"{n} settings refused, {len(GOOD)} at their limits taken")
 
 
