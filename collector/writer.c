@@ -224,18 +224,12 @@ int lw_writer_resume(const char *path, struct lw_writer **ret_writer)
 int lw_writer_resume_copy(const char *old_path, const char *path, struct lw_writer **ret_writer)
 {
 	struct lw_store *old = NULL, *new = NULL;
-	sqlite3_backup *backup;
 	int status = lw_store_open(old_path, LW_STORE_READ, &old);
 
 	if (status == LW_OK)
 		status = lw_store_open(path, LW_STORE_CREATE, &new);
-	if (status == LW_OK) {
-		backup = sqlite3_backup_init(new->db, "main", old->db, "main");
-		if (backup)
-			sqlite3_backup_step(backup, -1);
-		if (!backup || sqlite3_backup_finish(backup) != SQLITE_OK)
-			status = lw_store_fail(new, path);
-	}
+	if (status == LW_OK)
+		status = lw_store_copy(new, old);
 	lw_store_close(old);
 	lw_store_close(new);
 	return status == LW_OK ? lw_writer_resume(path, ret_writer) : status;

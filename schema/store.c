@@ -283,23 +283,25 @@ static int create(struct lw_store *store, const char *path)
 	return status;
 }
 
+int lw_store_copy(struct lw_store *into, struct lw_store *from)
+{
+	sqlite3_backup *backup = sqlite3_backup_init(into->db, "main", from->db, "main");
+	bool is_whole = backup && sqlite3_backup_step(backup, -1) == SQLITE_DONE;
+
+	if (!backup || sqlite3_backup_finish(backup) != SQLITE_OK)
+		return lw_store_fail(into, from->path);
+	return is_whole ? LW_OK : lw_fail(LW_ERR_IO, "%s: is being written: try again", from->path);
+}
+
 /* An older run that may not be written: its copy in memory is migrated instead. */
 static int migrate_copy(struct lw_store *store, int64_t version)
 {
-	sqlite3 *file = store->db;
-	sqlite3_backup *backup;
-	bool is_whole;
+	struct lw_store file = {.path = store->path, .db = store->db};
 	int status = open_db(store, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
 
-	if (status == LW_OK) {
-		backup = sqlite3_backup_init(store->db, "main", file, "main");
-		is_whole = backup && sqlite3_backup_step(backup, -1) == SQLITE_DONE;
-		if (!backup || sqlite3_backup_finish(backup) != SQLITE_OK)
-			status = lw_store_fail(store, store->path);
-		else if (!is_whole)
-			status = lw_fail(LW_ERR_IO, "%s: is being written: try again", store->path);
-	}
-	sqlite3_close(file);
+	if (status == LW_OK)
+		status = lw_store_copy(store, &file);
+	sqlite3_close(file.db);
 	return status == LW_OK ? migrate(store, version) : status;
 }
 

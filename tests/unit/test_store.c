@@ -149,6 +149,29 @@ static void an_older_run_is_read_without_being_changed(void **state)
 	assert_int_equal(before.st_size, after.st_size);
 }
 
+static void a_copy_of_a_run_that_is_being_written_is_none(void **state)
+{
+	struct lw_store *from, *into;
+	sqlite3 *writer;
+
+	(void)state;
+	assert_int_equal(lw_store_open(path, LW_STORE_CREATE, &from), LW_OK);
+	assert_int_equal(lw_store_open(":memory:", LW_STORE_CREATE, &into), LW_OK);
+	assert_int_equal(lw_store_exec(from, "PRAGMA journal_mode = DELETE"), LW_OK);
+	assert_int_equal(sqlite3_open(path, &writer), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(writer, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_busy_timeout(from->db, 0);
+	assert_int_equal(lw_store_copy(into, from), LW_ERR_IO);
+	print_message("%s\n", lw_error_text());
+	assert_non_null(strstr(lw_error_text(), path));
+	assert_null(strstr(lw_error_text(), "not an error"));
+	assert_int_equal(sqlite3_exec(writer, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(lw_store_copy(into, from), LW_OK);
+	sqlite3_close(writer);
+	lw_store_close(into);
+	lw_store_close(from);
+}
+
 static void an_older_run_is_migrated_when_results_are_added(void **state)
 {
 	struct lw_store *store;
@@ -187,6 +210,7 @@ int main(void)
 		cmocka_unit_test(a_foreign_file_is_refused_and_never_replaced),
 		cmocka_unit_test(a_newer_run_is_refused_in_words),
 		cmocka_unit_test(an_older_run_is_read_without_being_changed),
+		cmocka_unit_test(a_copy_of_a_run_that_is_being_written_is_none),
 		cmocka_unit_test(an_older_run_is_migrated_when_results_are_added),
 		cmocka_unit_test(a_truncated_run_is_an_error),
 	};
