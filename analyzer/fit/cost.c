@@ -18,7 +18,23 @@ const char *lw_cost_form_name(enum lw_cost_form form)
 	return names[form];
 }
 
-/* Between two rows of the table; outside of it the affine fit, never below or above the end row. */
+/* Beyond the last row of the table: on along the line to it from a row of at most half its size. The affine fit
+ * weighs errors relatively, so small sizes bend it away from what the last byte costs. */
+static double beyond_ns(const struct lw_cost *cost, double bytes)
+{
+	const struct lw_size *table = cost->table, *last = &table[cost->n_table - 1];
+	size_t from = cost->n_table;
+	double slope;
+
+	for (size_t i = 0; i < cost->n_table && table[i].bytes <= last->bytes / 2; i++)
+		from = i;
+	if (from == cost->n_table)
+		return fmax(cost->a_ns + cost->b_ns_per_byte * bytes, last->mean_ns);
+	slope = fmax((last->mean_ns - table[from].mean_ns) / (last->bytes - table[from].bytes), 0);
+	return last->mean_ns + slope * (bytes - last->bytes);
+}
+
+/* Between two rows of the table; below it the affine fit, never above the first row. */
 static double table_ns(const struct lw_cost *cost, double bytes)
 {
 	const struct lw_size *table = cost->table;
@@ -29,8 +45,7 @@ static double table_ns(const struct lw_cost *cost, double bytes)
 		return bytes == table[low].bytes ? table[low].mean_ns
 						 : fmin(affine_ns, table[low].mean_ns);
 	if (bytes >= table[high].bytes)
-		return bytes == table[high].bytes ? table[high].mean_ns
-						  : fmax(affine_ns, table[high].mean_ns);
+		return beyond_ns(cost, bytes);
 	while (high - low > 1) {
 		size_t middle = low + (high - low) / 2;
 

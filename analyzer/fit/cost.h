@@ -31,7 +31,7 @@ enum lw_weighting {
 
 struct lw_cost {
 	enum lw_cost_form form;
-	/* AFFINE, fitted beside every other form; TABLE uses it outside of its sizes */
+	/* AFFINE, fitted beside every other form; TABLE uses it below its sizes */
 	double a_ns, b_ns_per_byte; /* >= 0 */
 	/* PIECEWISE */
 	double threshold_bytes;      /* D_thresh: smallest size of the right side */
