@@ -85,19 +85,15 @@ static int fitting_init(struct fitting *f, const struct lw_recovery *recovery,
 	return status;
 }
 
-/* @form: LW_COST_NONE = the one that predicts best; LW_COST_TABLE = that of a sweep: beyond its ends its
- * first and last lines go on, as they would between its sizes. */
+/* @form: LW_COST_NONE = the one that predicts best. */
 static int fit_weighted(
 	struct fitting *f, const double *weights, enum lw_cost_form form, struct lw_cost *ret_cost)
 {
 	size_t n_sizes = lw_samples_weigh(&f->added, weights, f->sizes);
-	int status = form == LW_COST_NONE
-			     ? lw_cost_choose(f->sizes, n_sizes, LW_WEIGHT_FITTED, ret_cost)
-			     : lw_cost_fit(f->sizes, n_sizes, form, LW_WEIGHT_FITTED, ret_cost);
 
-	if (status == LW_OK && form == LW_COST_TABLE && ret_cost->n_table >= 2)
-		ret_cost->form = LW_COST_SEGMENTS;
-	return status;
+	return form == LW_COST_NONE
+		       ? lw_cost_choose(f->sizes, n_sizes, LW_WEIGHT_FITTED, ret_cost)
+		       : lw_cost_fit(f->sizes, n_sizes, form, LW_WEIGHT_FITTED, ret_cost);
 }
 
 /* The cost and LW_WIRE_REPLICATES more of resampled blocks; the same draws for as many blocks. */
