@@ -12,6 +12,7 @@
 
 /* Sizes that the run does not hold matter when they move the step by more than this. */
 static const double EXTRAPOLATED_FRAC = 0.02;
+static const double FAR_FRAC = 4; /* of the largest that it holds: then whatever the fit says */
 /* Costs are moved by this much to see what a step does. */
 static const double LEAST_OFF_FRAC = 0.002;
 static const double MOST_OFF_FRAC = 0.5;
@@ -183,7 +184,11 @@ static bool knows_all(const struct lw_wire *wire, const struct lw_hvd_totals *to
 static void extrapolate(
 	struct lw_whatif_job *job, struct lw_prediction *prediction, double *sorted, double raw_ns)
 {
-	bool is_larger = (double)prediction->totals.max_batch_bytes > job->wire.all.max_bytes;
+	double max_bytes = (double)prediction->totals.max_batch_bytes;
+	bool is_larger = max_bytes > job->wire.all.max_bytes;
+	/* what small ones cost says little of large ones: a bucket that lets them through, a fixed cost
+	 * that hides the rate */
+	bool is_far = max_bytes > FAR_FRAC * job->wire.all.max_bytes;
 	/* small operations are taken to cost the least they can */
 	double low_ns = is_larger ? guessed(job, LW_WIRE_OPTIMISTIC, sorted) - raw_ns : 0;
 	double high_ns = guessed(job, LW_WIRE_PESSIMISTIC, sorted) - raw_ns;
@@ -191,7 +196,7 @@ static void extrapolate(
 	prediction->step_ns.low += fmin(low_ns, 0);
 	prediction->step_ns.high += fmax(high_ns, 0);
 	prediction->error.sizes_ns = (fmax(high_ns, 0) - fmin(low_ns, 0)) / 2;
-	if (high_ns - low_ns <= EXTRAPOLATED_FRAC * raw_ns)
+	if (high_ns - low_ns <= EXTRAPOLATED_FRAC * raw_ns && !is_far)
 		return;
 	prediction->is_extrapolated = true;
 	prediction->step_ns.how = LW_ASSUMED;

@@ -364,7 +364,7 @@ def main():
             f"Everything is predicted from ONE run a cell, recorded at Horovod's defaults ({mib(grid.DEFAULT[0])}, cycle {grid.DEFAULT[1]} ms dilated); "
             f"{sum(len(jobs) > 1 for jobs in judged.runs.values())} of {sum(bool(jobs) for jobs in judged.runs.values())} of these runs were more than 2 % off the job without lapwing and were recorded once more. "
             "The part of the intervals that a run cannot show itself, 3 % for other settings, was chosen on this rig. "
-            "`make rig` measures and writes this.", "", "## Misses", "", *([f"- {miss}" for miss in out.misses] or ["None."]), ""]
+            "`make rig` measures and writes this; what the misses come from is in [rig_notes.md](rig_notes.md).", "", "## Misses", "", *([f"- {miss}" for miss in out.misses] or ["None."]), ""]
     with open(args.results, "w") as file:
         file.write("\n".join(head + out.lines) + "\n")
     print("\n".join(head + out.lines))
