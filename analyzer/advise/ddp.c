@@ -180,7 +180,7 @@ static int add_nothing(const struct search *search)
 			"the recorded bucket_cap_mb=%g is as good as anything this run can tell: %s a step, and none of %zu other limits is predicted to be faster",
 			cap_mib, lw_ns_format(list->base.step_ns.value, step), n - 1);
 	return lw_advise_find(search->list, search->self->id,
-		"the recorded bucket_cap_mb=%g is as good as anything this run can tell: %s a step; the best of %zu others (%s) is predicted to save %s, but the error of that is %s to %s",
+		"the recorded bucket_cap_mb=%g is as good as anything this run can tell: %s a step; one of the best of %zu others (%s) is predicted to save %s, but the error of that is %s to %s",
 		cap_mib, lw_ns_format(list->base.step_ns.value, step), n - 1, best->label,
 		lw_ns_format(best->gain_ns.value, gain), lw_ns_format(best->gain_ns.low, low),
 		lw_ns_format(best->gain_ns.high, high));

@@ -297,7 +297,7 @@ static int add_nothing(const struct lw_adviser *self, struct search *search)
 			search->list->tried.n - search->first - 1);
 	write_setting(best->prediction.fusion_bytes, best->prediction.cycle_ns, setting);
 	return lw_advise_find(search->list, self->id,
-		"the %s (%s) is as good as anything this run can tell: %s a step; the best of %zu others (%s) is predicted to save %s, but the error of that is %s to %s",
+		"the %s (%s) is as good as anything this run can tell: %s a step; one of the best of %zu others (%s) is predicted to save %s, but the error of that is %s to %s",
 		whose, now, lw_ns_format(search->list->base.step_ns.value, step),
 		search->list->tried.n - search->first - 1, setting,
 		lw_ns_format(best->gain_ns.value, gain), lw_ns_format(best->gain_ns.low, low),

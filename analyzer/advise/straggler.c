@@ -159,7 +159,7 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 
 const struct lw_adviser lw_adviser_straggler = {
 	.id = "ranks.straggler",
-	.title = "No straggler",
+	.title = "If no rank were late",
 	.run = advise,
 	.assumes =
 		"In each step every rank computes as the median rank of that step did; the network stays as it is. Where it is one rank that is late, what the others differ by is taken off the lower end of the gain, half of it off the value.",

@@ -156,8 +156,12 @@ const char *lw_advise_gain_text(
 	char from[LW_UNIT_TEXT_BYTES], to[LW_UNIT_TEXT_BYTES];
 	double base_ns = list->base.step_ns.value;
 
-	snprintf(text, 128, "from %s to %s, %.1f %% (%.1f to %.1f)", lw_ns_format(base_ns, from),
-		lw_ns_format(trial->step_ns.value, to), 100 * trial->gain_ns.value / base_ns,
-		100 * trial->gain_ns.low / base_ns, 100 * trial->gain_ns.high / base_ns);
+	bool is_more = trial->gain_ns.value < 0;
+	double low_ns = is_more ? -trial->gain_ns.high : trial->gain_ns.low;
+	double high_ns = is_more ? -trial->gain_ns.low : trial->gain_ns.high;
+
+	snprintf(text, 128, "from %s to %s, %.1f %% %s (%.1f to %.1f)", lw_ns_format(base_ns, from),
+		lw_ns_format(trial->step_ns.value, to), 100 * fabs(trial->gain_ns.value) / base_ns,
+		is_more ? "more" : "less", 100 * low_ns / base_ns, 100 * high_ns / base_ns);
 	return text;
 }

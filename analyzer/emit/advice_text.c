@@ -109,7 +109,7 @@ static void print_changes(
 	const struct lw_advice_list *list, const char *id, const char *title, FILE *out)
 {
 	const struct lw_trial *trial;
-	bool is_first = true;
+	bool is_first = true, is_more, is_unsure = false;
 
 	lw_vec_foreach (trial, &list->tried) {
 		struct lw_figure gain_frac = lw_advise_gain_frac(list, trial);
@@ -120,12 +120,17 @@ static void print_changes(
 		if (is_first)
 			fprintf(out, "%s\n", title);
 		is_first = false;
-		fprintf(out, "  %-18.18s %8s  %5.1f %% %s (95 %%: %+.1f to %+.1f)%s\n",
-			trial->label, lw_ns_format(trial->step_ns.value, step),
-			100 * fabs(gain_frac.value), gain_frac.value < 0 ? "more" : "less",
-			-100 * gain_frac.high, -100 * gain_frac.low,
+		is_more = gain_frac.value < 0;
+		fprintf(out, "  %-18.18s %8s  %5.1f %% %s (95 %%: %.1f to %.1f)%s\n", trial->label,
+			lw_ns_format(trial->step_ns.value, step), 100 * fabs(gain_frac.value),
+			is_more ? "more" : "less",
+			100 * (is_more ? -gain_frac.high : gain_frac.low),
+			100 * (is_more ? -gain_frac.low : gain_frac.high),
 			trial->prediction.is_extrapolated ? " x" : "");
+		is_unsure = is_unsure || trial->prediction.is_extrapolated;
 	}
+	if (is_unsure)
+		fputs("  x extrapolated: operations of sizes that this run does not hold\n", out);
 }
 
 static void print_ids(const struct lw_advice_list *list, FILE *out)
@@ -188,8 +193,9 @@ static void print_numbers(const struct lw_advice_list *list, FILE *out)
 	double n = replay->input.n_steps;
 
 	fputs("\nNumbers it stands on\n", out);
-	snprintf(text, sizeof(text), "%u counted, %u ranks; median %s (95 %%: %s to %s), measured",
-		replay->n_steps, replay->input.n_ranks, lw_ns_format(list->baseline_ns.value, a),
+	snprintf(text, sizeof(text),
+		"%u counted, %u ranks; middle half %s (95 %%: %s to %s), measured", replay->n_steps,
+		replay->input.n_ranks, lw_ns_format(list->baseline_ns.value, a),
 		lw_ns_format(list->baseline_ns.low, b), lw_ns_format(list->baseline_ns.high, c));
 	print_row(out, "steps", text);
 	if (!replay->is_ddp) {
@@ -232,7 +238,7 @@ static void print_trials(const struct lw_advice_list *list, const char *id, FILE
 				"95 %", "less");
 		is_first = false;
 		any = any || prediction->is_extrapolated;
-		fprintf(out, "  %-30.30s %9s %9s-%9s %8.1f %%%s%s\n", trial->label,
+		fprintf(out, "  %-31.31s %8s %9s-%9s %8.1f %%%s%s\n", trial->label,
 			lw_ns_format(trial->step_ns.value, step),
 			lw_ns_format(trial->step_ns.low, low),
 			lw_ns_format(trial->step_ns.high, high), 100 * gain_frac.value,

@@ -245,6 +245,9 @@ const char *lw_answer_would_tell(const struct lw_answer *answer, const struct lw
 	if (prediction->is_extrapolated && replay->is_ddp)
 		snprintf(text, LW_WOULD_TELL_BYTES, "a run with bucket_cap_mb=%g",
 			prediction->bucket_cap_bytes / 1048576);
+	else if (prediction->is_extrapolated && answer->predictor->run->probes.n > 0)
+		snprintf(text, LW_WOULD_TELL_BYTES,
+			"a run of this setting: the probe of this one does not reach so far, or not while training threads wait");
 	else if (prediction->is_extrapolated)
 		snprintf(text, LW_WOULD_TELL_BYTES,
 			"a run recorded with `lapwing record --probe`, which also measures operations of other sizes: this one holds %s%s%s",

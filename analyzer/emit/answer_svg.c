@@ -20,7 +20,7 @@ static void write_note(const struct lw_answer *answer, char text[256])
 	char step[LW_UNIT_TEXT_BYTES];
 
 	snprintf(text, 256,
-		"Recorded: %s a step on %u rank%s (middle of %u); replayed as recorded, off by %.1f %%.",
+		"Recorded: %s a step on %u rank%s (middle half of %u); replayed as recorded, off by %.1f %%.",
 		lw_ns_format(answer->predictor->recorded_ns.value, step), replay->input.n_ranks,
 		replay->input.n_ranks == 1 ? "" : "s", replay->n_steps, 100 * replay->error_frac);
 }
@@ -55,7 +55,7 @@ static void draw_grid(const struct lw_answer *answer, FILE *out)
 	lw_heat_draw(
 		out, &(struct lw_heat){.title = title,
 			     .note = note,
-			     .value_title = "median, ms; darker is slower",
+			     .value_title = "ms a step; darker is slower",
 			     .unsure_title = is_unsure ? unsure_title : NULL,
 			     .x = {.title = columns->title,
 				     .labels = column_labels,

@@ -37,7 +37,7 @@ static void say_recorded(const struct lw_answer *answer, FILE *out)
 	char setting[LW_SETTING_TEXT_BYTES], step[LW_UNIT_TEXT_BYTES];
 
 	say(out, replay->is_ddp || replay->is_setting_known ? "recorded" : "assumed",
-		"%s: %s a step, measured (middle of %u)",
+		"%s: %s a step, measured (middle half of %u)",
 		lw_answer_setting(answer, &recorded, &LW_WHATIF_RECORDED, setting),
 		lw_ns_format(answer->predictor->recorded_ns.value, step), replay->n_steps);
 }
@@ -68,7 +68,7 @@ static void write_step(const struct lw_forecast *forecast, char text[160])
 static void say_sure(const struct lw_answer *answer, const struct lw_forecast *forecast, FILE *out)
 {
 	static const char *const where[] = {
-		"", " at the best setting", " on most ranks", " of hvd_cycle"};
+		"", " at the best setting", " on most ranks", " of the first of them"};
 	const struct lw_replay *replay = answer->predictor->replay;
 	const char *model = lw_model_name(forecast->model, answer->predictor);
 	double error_frac = lw_answer_model_error(answer, forecast);

@@ -156,8 +156,8 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 		fputc('\n', out);
 		return;
 	}
-	fprintf(out, "  A step takes %s (median of %zu", lw_ns_format(summary->step_ns.value, step),
-		summary->n_steps);
+	fprintf(out, "  A step takes %s (middle half of %zu",
+		lw_ns_format(summary->step_ns.value, step), summary->n_steps);
 	if (!isnan(summary->step_ns.low))
 		fprintf(out, "; 95 %%: %s to %s", lw_ns_format(summary->step_ns.low, low),
 			lw_ns_format(summary->step_ns.high, high));

@@ -194,7 +194,7 @@ static int summarize_steps(struct lw_run *run, struct lw_summary *summary)
 	summary->step_ns = unknown("no step was found that counts");
 	if (n) {
 		summary->step_ns = exact(0, LW_MEASURED);
-		lw_stats_interval(lengths, n, &summary->step_ns.value, &summary->step_ns.low,
+		lw_stats_step(lengths, n, &summary->step_ns.value, &summary->step_ns.low,
 			&summary->step_ns.high);
 	}
 	for (size_t r = 0; r < run->ranks.n; r++) {

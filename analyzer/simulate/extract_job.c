@@ -375,6 +375,9 @@ int lw_extract_job(struct lw_run *run, struct lw_replay *replay)
 			"the run is neither a Horovod nor a torch DDP job: only their loops can be replayed");
 	for (size_t s = 0; s < run->ranks.at[0].steps.n; s++)
 		n_steps += lw_extract_is_counted(run, s);
+	if (n_steps < MIN_STEPS && run->size == 1)
+		return lw_fail(LW_ERR_LIMIT,
+			"a job of one rank sends nothing that could be replayed; record it with two ranks or more");
 	if (n_steps < MIN_STEPS)
 		return lw_fail(LW_ERR_LIMIT,
 			"%zu counted step%s on all ranks, at least %d are needed; record a longer run",

@@ -86,7 +86,7 @@ static int predict_fine(const struct lw_model *self, struct lw_predictor *predic
 }
 
 static const struct lw_model models[] = {
-	{"hvd_cycle", "the twin of Horovod's loop", NULL, 0, true},
+	{"hvd_cycle", "the twin of the framework's own loop", NULL, 0, true},
 	{"osf_fifo", "OSF eq. 11, the link a queue", predict_closed, LW_SCALING_OSF_F, false},
 	{"osf_paper", "OSF eq. 11 to 16 as printed", predict_closed, LW_SCALING_OSF_F_PAPER, false},
 	{"osf", "OSF eq. 3, each gradient its own all-reduce", predict_closed, LW_SCALING_OSF,

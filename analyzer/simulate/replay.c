@@ -41,13 +41,10 @@ void lw_replay_free(struct lw_replay *replay)
 
 struct lw_figure lw_replay_recorded(const struct lw_replay *replay)
 {
-	struct lw_figure figure = {.value = replay->recorded_ns, .how = LW_MEASURED};
-	double median_ns;
+	struct lw_figure figure = {.how = LW_MEASURED};
 
-	lw_stats_interval(
-		replay->recorded_step_ns, replay->n_steps, &median_ns, &figure.low, &figure.high);
-	figure.low = fmin(figure.low, figure.value);
-	figure.high = fmax(figure.high, figure.value);
+	lw_stats_step(replay->recorded_step_ns, replay->n_steps, &figure.value, &figure.low,
+		&figure.high);
 	return figure;
 }
 

@@ -87,3 +87,21 @@ void lw_stats_interval(
 	*ret_low = medians[N_RESAMPLES * 25 / 1000];
 	*ret_high = medians[N_RESAMPLES - 1 - N_RESAMPLES * 25 / 1000];
 }
+
+void lw_stats_step(
+	const double *values, size_t n, double *ret_middle, double *ret_low, double *ret_high)
+{
+	double median, *copy = malloc((n + 1) * sizeof(*copy));
+
+	lw_stats_interval(values, n, &median, ret_low, ret_high);
+	*ret_middle = NAN;
+	if (!copy)
+		return;
+	memcpy(copy, values, n * sizeof(*copy));
+	*ret_middle = lw_stats_middle(copy, n);
+	free(copy);
+	if (isfinite(*ret_low)) {
+		*ret_low = fmin(*ret_low, *ret_middle);
+		*ret_high = fmax(*ret_high, *ret_middle);
+	}
+}

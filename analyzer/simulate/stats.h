@@ -22,6 +22,13 @@ double lw_stats_median(double *values, size_t n);
 double lw_stats_middle(double *values, size_t n);
 
 /**
+ * lw_stats_step() - what one says of @n steps: their middle, and the interval of their median, widened to hold
+ * it: where they alternate a run may show either. @values is not modified.
+ */
+void lw_stats_step(
+	const double *values, size_t n, double *ret_middle, double *ret_low, double *ret_high);
+
+/**
  * lw_stats_interval() - median of @values (not modified) and its 95 % percentile interval from 200
  * resamples (Efron and Tibshirani 1993). One value, or none: the interval is not known, NAN. All are
  * NAN when there is no memory for a copy.
