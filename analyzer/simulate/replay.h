@@ -105,11 +105,11 @@ struct lw_whatif {
 /* What the interval of a prediction is made of: half widths, ns. They are independent of each other, so
  * their squares add up; only what is not known about sizes is added as it is. */
 struct lw_prediction_error {
-	double steps_ns;    /* the steps of a run differ */
-	double replay_ns;   /* what the replay of the recorded setting missed, corrected or not */
-	double costs_ns;    /* the costs of its operations were fitted */
-	double settings_ns; /* what is missed of other settings alone; 0 for the recorded one */
-	double sizes_ns;    /* sizes, and operations at a time, that the run does not hold */
+	double steps_ns;  /* the steps of a run differ */
+	double replay_ns; /* what the replay of the recorded setting missed, corrected or not */
+	double costs_ns;  /* the costs of its operations were fitted */
+	double settings_ns; /* what is missed of other settings alone; of the recorded one: of a repeat */
+	double sizes_ns; /* sizes, and operations at a time, that the run does not hold */
 };
 
 struct lw_prediction {

@@ -180,7 +180,7 @@ static void the_interval_is_not_narrower_than_what_it_is_made_of(void **state)
 
 		assert_true(one->step_ns.high - one->step_ns.value >= parts_ns - 1);
 		assert_true(adds_ns >= 0 && adds_ns <= one->error.replay_ns + 1);
-		assert_true((one->error.settings_ns > 0) == !one->is_recorded);
+		assert_true(one->error.settings_ns > 0); /* repeats differ too */
 	}
 	close_job(&f);
 }
