@@ -81,6 +81,7 @@ def cpu_times():
 class Rig:
     def __init__(self, store):
         self.store = store
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped in the middle of a job"))  # so that run() ends its job
 
     def job(self, cell, kind, fusion_bytes, cycle_ms, turn=1, n_steps=None, options=PLAIN):
         """Runs one job and stores it, unless the store has it. Returns it."""
@@ -265,7 +266,6 @@ def main():
     cells = grid.cells()
     if args.cells:
         cells = [c for c in cells if grid.cell_name(c) in args.cells.split(",")]
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("measure.py: stopped; start it again to go on"))
     rig = Rig(Store(args.store))
     for name in args.stages or STAGES:
         start_s = time.monotonic()
