@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The rig in short: ten settings of three cells, predicted from one recorded run each and measured on real Horovod.
 
-Fails when a setting that the run identifies is missed by more than the rig's bound. A miss is measured once more before it
+Fails when a setting that the run identifies is missed by more than the rig's bound. A miss is measured twice more before it
 counts: on a machine that does other work besides, a single measurement can be off by more than the bound. Needs root.
 """
 import os
@@ -46,7 +46,7 @@ def main():
         print(f"{len(errors)} identified by the run: median error {statistics.median(errors):.1%}, worst {max(errors):.1%}; "
               f"overloaded {len(identified) - len(errors)}")
         assert len(judged.rows) == len(wanted) and len(errors) >= N_IDENTIFIED
-        assert statistics.median(errors) <= MEDIAN_FRAC + 0.01, "the median is beyond its bound and 1 % of noise"
+        assert statistics.median(errors) <= MEDIAN_FRAC, "the median is beyond its bound"
         assert max(errors) <= WORST_FRAC, "a setting is beyond the bound"
     return 0
 
