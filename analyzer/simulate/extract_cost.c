@@ -14,6 +14,8 @@ enum {
 	MIN_POLL_LATE_NS = 250000, /* half a poll is the median; noticing at once takes far less */
 	MAX_OVERSLEEP_NS = 2000000,
 };
+/* ranks that leave an operation less than this of it apart are taken to leave it together */
+static const double WORTH_LEAVING_FRAC = 0.05;
 static const double MOST_SLEPT_FRAC = 0.3; /* of a cycle: a round that comes later did not sleep */
 
 /* Least squares of y = fixed + per_byte x bytes, both >= 0. */
@@ -404,6 +406,44 @@ static int take_poll(const struct lw_run *run, struct lw_hvd_cost *cost)
 	return status;
 }
 
+/* How much before the last rank each one leaves an operation, of its time on the wire. What all ranks do by
+ * turns is taken off: only the habit of a rank is meant. */
+static int take_leaving(const struct lw_run *run, struct lw_replay *replay)
+{
+	size_t n_ranks = run->ranks.n;
+	double *early_ns = calloc(n_ranks, sizeof(*early_ns)), served_ns = 0, least_ns = INFINITY;
+	const struct lw_group *group;
+	double most_frac = 0;
+
+	if (!early_ns)
+		return lw_fail(LW_ERR_NOMEM, "no memory for %zu ranks", n_ranks);
+	lw_vec_foreach (group, &run->groups) {
+		if (group->op != LW_COLL_ALLREDUCE || group->n_ranks != n_ranks ||
+			!is_counted(run, lw_group_batch(run, group, 0)) ||
+			!lw_run_is_one_clock(run))
+			continue;
+		served_ns += (double)(group->last_end_ns - group->last_start_ns);
+		for (size_t r = 0; r < n_ranks; r++) {
+			const struct lw_batch *batch = lw_group_batch(run, group, r);
+
+			early_ns[r] += (double)(group->last_end_ns -
+						(batch->wire_end_ns == LW_NS_UNKNOWN
+								? batch->end_ns
+								: batch->wire_end_ns));
+		}
+	}
+	for (size_t r = 0; r < n_ranks; r++)
+		least_ns = fmin(least_ns, early_ns[r]);
+	for (size_t r = 0; r < n_ranks; r++) {
+		early_ns[r] = served_ns > 0 ? fmax(early_ns[r] - least_ns, 0) / served_ns : 0;
+		most_frac = fmax(most_frac, early_ns[r]);
+	}
+	replay->leave_frac = early_ns;
+	if (most_frac > WORTH_LEAVING_FRAC && most_frac < 1)
+		replay->cost.leave_frac = early_ns;
+	return LW_OK;
+}
+
 int lw_extract_cost(struct lw_run *run, struct lw_replay *replay)
 {
 	int status = take_rounds(run, replay->setting.cycle_ns, replay);
@@ -413,6 +453,8 @@ int lw_extract_cost(struct lw_run *run, struct lw_replay *replay)
 		status = take_oversleep(run, replay->setting.cycle_ns, &replay->cost);
 	if (status == LW_OK)
 		status = take_poll(run, &replay->cost);
+	if (status == LW_OK)
+		status = take_leaving(run, replay);
 	if (status == LW_OK)
 		status = take_wire(run, replay);
 	return status;

@@ -5,57 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/simulate/hvd_state.h"
 #include "base/err.h"
 
-enum {
-	DOUBLE_BYTES = 8,
-	ATOMIC_UNIT = 64,     /* elements; Horovod rounds the threshold to it */
-	MIN_PERIOD_NS = 1000, /* a loop with cycle time 0 cannot turn faster than this */
-};
-
-struct done { /* sums over the operations of a step, up to the end of one */
-	int64_t start_ns, wire_start_ns, wire_end_ns, end_ns; /* of this one */
-	int64_t wire_ns, copy_ns;                             /* of all before it */
-};
-
-struct lw_hvd_sim {
-	uint32_t n_ranks, n_tensors;
-	/* by rank */
-	int64_t *start_ns; /* of this step */
-	int64_t *blocked_ns, *resumed_ns, *end_ns;
-	/* by tensor */
-	int64_t *last_ready_ns; /* over ranks, absolute; INT64_MAX = not in this step */
-	uint32_t *order;        /* all tensors, ascending last_ready_ns */
-	uint32_t *agreed;       /* of this round; while they are fused, what is left of them */
-	uint32_t *members;      /* of one batch */
-	uint32_t *skipped;
-	uint64_t *agreed_bits;
-	struct done *done; /* by operation of this step */
-};
-
-struct context { /* what one run looks at */
-	struct lw_hvd_sim *sim;
-	const struct lw_hvd_input *input;
-	const struct lw_hvd_setting *setting;
-	const struct lw_hvd_cost *cost;
-	const struct lw_hvd_observer *observer;
-	struct lw_hvd_totals totals;
-	uint64_t fusion_bytes;
-	int64_t oversleep_ns, busy_oversleep_ns;
-	/* the loop, in step on all ranks */
-	int64_t enter_ns;     /* of this round */
-	int64_t free_ns;      /* the loop's thread has nothing to do from here on */
-	int64_t wire_free_ns; /* end of the last operation on the wire */
-	bool was_idle;        /* the last round agreed on nothing, and cost what idle ones do */
-	bool was_busy;        /* it ran operations */
-	bool is_late;         /* this round followed operations without a sleep */
-	double round_frac;    /* what this round takes, of the mean */
-	/* of this step */
-	uint32_t step, n_ops;          /* operations so far */
-	int64_t waiting_from_ns;       /* training threads, mean over ranks */
-	uint32_t n_slept, n_late;      /* rounds that agreed something, after a sleep and without */
-	uint32_t n_in_step, n_pending; /* tensors; those not yet agreed are the last in order */
-};
+enum { MIN_PERIOD_NS = 1000 }; /* a loop with cycle time 0 cannot turn faster than this */
 
 void lw_hvd_sim_free(struct lw_hvd_sim *sim)
 {
@@ -76,7 +29,7 @@ int lw_hvd_sim_new(uint32_t n_ranks, uint32_t n_tensors, struct lw_hvd_sim **ret
 	if (sim) {
 		sim->n_ranks = n_ranks;
 		sim->n_tensors = n_tensors;
-		sim->start_ns = calloc((size_t)n_ranks * 4 + 1, sizeof(*sim->start_ns));
+		sim->start_ns = calloc((size_t)n_ranks * 6 + 1, sizeof(*sim->start_ns));
 		sim->last_ready_ns = calloc((size_t)n_tensors + 1, sizeof(*sim->last_ready_ns));
 		sim->order = calloc((size_t)n_tensors * 4 + 1, sizeof(*sim->order));
 		sim->agreed_bits = calloc((size_t)n_tensors / 64 + 1, sizeof(*sim->agreed_bits));
@@ -91,6 +44,8 @@ int lw_hvd_sim_new(uint32_t n_ranks, uint32_t n_tensors, struct lw_hvd_sim **ret
 	sim->blocked_ns = sim->start_ns + n_ranks;
 	sim->resumed_ns = sim->start_ns + (size_t)2 * n_ranks;
 	sim->end_ns = sim->start_ns + (size_t)3 * n_ranks;
+	sim->entered_ns = sim->start_ns + (size_t)4 * n_ranks;
+	sim->left_ns = sim->start_ns + (size_t)5 * n_ranks;
 	sim->agreed = sim->order + n_tensors;
 	sim->members = sim->order + (size_t)2 * n_tensors;
 	sim->skipped = sim->order + (size_t)3 * n_tensors;
@@ -98,21 +53,12 @@ int lw_hvd_sim_new(uint32_t n_ranks, uint32_t n_tensors, struct lw_hvd_sim **ret
 	return LW_OK;
 }
 
-uint64_t lw_hvd_effective_bytes(uint64_t fusion_bytes, uint32_t local_size)
-{
-	uint64_t unit_bytes = (uint64_t)local_size * DOUBLE_BYTES * ATOMIC_UNIT;
-
-	if (unit_bytes == 0 || fusion_bytes > UINT64_MAX - unit_bytes)
-		return fusion_bytes;
-	return (fusion_bytes + unit_bytes - 1) / unit_bytes * unit_bytes;
-}
-
 static int64_t rounded(double ns) /* of a time >= 0 */
 {
 	return (int64_t)(ns + 0.5);
 }
 
-static const int64_t *step_ready(const struct context *c, uint32_t rank)
+static const int64_t *step_ready(const struct lw_hvd_context *c, uint32_t rank)
 {
 	size_t row = (size_t)c->step * c->input->n_ranks + rank;
 
@@ -121,7 +67,7 @@ static const int64_t *step_ready(const struct context *c, uint32_t rank)
 
 /* Fills last_ready_ns, and order, from that of the step before, which is nearly this one's: insertion
  * is linear then. */
-static void collect_pending(struct context *c)
+static void collect_pending(struct lw_hvd_context *c)
 {
 	struct lw_hvd_sim *sim = c->sim;
 	const int64_t *ready_ns = step_ready(c, 0);
@@ -153,34 +99,66 @@ static void collect_pending(struct context *c)
 	c->n_pending = c->n_in_step;
 }
 
-static int64_t first_pending_ns(const struct context *c)
+static int64_t first_pending_ns(const struct lw_hvd_context *c)
 {
 	return c->sim->last_ready_ns[c->sim->order[c->n_in_step - c->n_pending]];
 }
 
-/* When the ranks enter the round after the one that they entered at enter_ns. */
-static int64_t next_round_ns(const struct context *c)
+/* When a rank enters the round after the one that it entered at @enter_ns. */
+static int64_t next_round_ns(const struct lw_hvd_context *c, int64_t enter_ns, int64_t free_ns)
 {
-	int64_t due_ns = c->enter_ns + c->setting->cycle_ns;
+	int64_t due_ns = enter_ns + c->setting->cycle_ns;
 	int64_t over_ns = c->was_busy ? c->busy_oversleep_ns : c->oversleep_ns;
-	int64_t next_ns = c->free_ns >= due_ns ? c->free_ns : due_ns + over_ns;
+	int64_t next_ns = free_ns >= due_ns ? free_ns : due_ns + over_ns;
 
-	return next_ns < c->enter_ns + MIN_PERIOD_NS ? c->enter_ns + MIN_PERIOD_NS : next_ns;
+	return next_ns < enter_ns + MIN_PERIOD_NS ? enter_ns + MIN_PERIOD_NS : next_ns;
+}
+
+/* The same for each rank by itself. @ret_stride_ns: by how much all moved, 0 = not all by the same.
+ * Return: when the last one enters. */
+static int64_t next_round_apart(struct lw_hvd_context *c, int64_t *ret_stride_ns)
+{
+	struct lw_hvd_sim *sim = c->sim;
+	int64_t last_ns = INT64_MIN;
+
+	c->is_late = false;
+	for (uint32_t r = 0; r < c->input->n_ranks; r++) {
+		int64_t next_ns = next_round_ns(c, sim->entered_ns[r], sim->left_ns[r]);
+		int64_t stride_ns = next_ns - sim->entered_ns[r];
+
+		if (r == 0)
+			*ret_stride_ns = stride_ns;
+		else if (stride_ns != *ret_stride_ns)
+			*ret_stride_ns = 0;
+		if (next_ns > last_ns) {
+			last_ns = next_ns;
+			c->is_late = c->was_busy && next_ns == sim->left_ns[r];
+		}
+		sim->entered_ns[r] = next_ns;
+	}
+	return last_ns;
 }
 
 /* All ranks enter. Rounds that agree on nothing, because no tensor is queued everywhere yet, follow each
  * other at equal distance once one of them did: they are taken in one stride. */
-static void enter_round(struct context *c)
+static void enter_round(struct lw_hvd_context *c)
 {
-	int64_t next_ns = next_round_ns(c), needed_ns = first_pending_ns(c);
+	int64_t needed_ns = first_pending_ns(c), next_ns, stride_ns = 0;
 
-	c->is_late = c->was_busy && next_ns == c->free_ns;
-	if (c->was_idle && needed_ns > next_ns) {
-		int64_t stride_ns = next_ns - c->enter_ns;
+	if (c->cost->leave_frac) {
+		next_ns = next_round_apart(c, &stride_ns);
+	} else {
+		next_ns = next_round_ns(c, c->enter_ns, c->free_ns);
+		c->is_late = c->was_busy && next_ns == c->free_ns;
+		stride_ns = next_ns - c->enter_ns;
+	}
+	if (c->was_idle && needed_ns > next_ns && stride_ns > 0) {
 		int64_t n_rounds = (needed_ns - 1 - next_ns) / stride_ns;
 
 		next_ns += n_rounds * stride_ns;
 		c->totals.n_rounds += (uint64_t)n_rounds;
+		for (uint32_t r = 0; c->cost->leave_frac && r < c->input->n_ranks; r++)
+			c->sim->entered_ns[r] += n_rounds * stride_ns;
 	}
 	c->totals.n_rounds++;
 	c->enter_ns = next_ns;
@@ -197,7 +175,7 @@ const double *lw_hvd_scatter_at(const struct lw_hvd_scatter *scatter, uint32_t s
 }
 
 /* Return: when the round ends. */
-static int64_t turn_round(struct context *c, uint32_t n_agreed)
+static int64_t turn_round(struct lw_hvd_context *c, uint32_t n_agreed)
 {
 	const struct lw_hvd_cost *cost = c->cost;
 	double cost_ns = cost->round_ns + (c->is_late ? cost->late_ns : 0);
@@ -212,18 +190,43 @@ static int64_t turn_round(struct context *c, uint32_t n_agreed)
 			c->round_frac = *frac;
 	}
 	c->free_ns = c->enter_ns + rounded(cost_ns * c->round_frac);
+	for (uint32_t r = 0; r < c->input->n_ranks; r++)
+		c->sim->left_ns[r] = c->free_ns;
 	return c->free_ns;
 }
 
-/* Moves what this round agrees from pending to agreed, in the order of fusion. Return: how many. */
-static uint32_t take_agreed(struct context *c)
+/* Of the first @n pending tensors those that every rank had when it entered, to the front. Return: how many. */
+static uint32_t had_by_all(struct lw_hvd_context *c, uint32_t *first, uint32_t n)
 {
 	struct lw_hvd_sim *sim = c->sim;
-	const uint32_t *first = sim->order + c->n_in_step - c->n_pending;
+	uint32_t n_had = 0, n_left = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t r = 0;
+
+		while (r < c->input->n_ranks &&
+			sim->start_ns[r] + step_ready(c, r)[first[i]] <= sim->entered_ns[r])
+			r++;
+		if (r == c->input->n_ranks)
+			first[n_had++] = first[i];
+		else
+			sim->skipped[n_left++] = first[i];
+	}
+	memcpy(first + n_had, sim->skipped, n_left * sizeof(*first));
+	return n_had;
+}
+
+/* Moves what this round agrees from pending to agreed, in the order of fusion. Return: how many. */
+static uint32_t take_agreed(struct lw_hvd_context *c)
+{
+	struct lw_hvd_sim *sim = c->sim;
+	uint32_t *first = sim->order + c->n_in_step - c->n_pending;
 	uint32_t n_words = c->input->n_tensors / 64 + 1, n = 0, n_agreed = 0;
 
 	while (n < c->n_pending && sim->last_ready_ns[first[n]] <= c->enter_ns)
 		n++;
+	if (c->cost->leave_frac)
+		n = had_by_all(c, first, n);
 	c->n_pending -= n;
 	if (c->setting->is_uncached) {
 		memcpy(sim->agreed, first, n * sizeof(*first));
@@ -240,38 +243,6 @@ static uint32_t take_agreed(struct context *c)
 	return n_agreed;
 }
 
-/* Horovod's greedy fusion with look-ahead: the head takes what fits behind it; one that does not is
- * skipped as long as the batch and all skipped ones together would still fit. Takes one batch out of
- * agreed[@from..@to). Return: where what is left of it begins. */
-static uint32_t take_batch(
-	struct context *c, uint32_t from, uint32_t to, uint32_t *ret_n, uint64_t *ret_bytes)
-{
-	struct lw_hvd_sim *sim = c->sim;
-	const struct lw_hvd_tensor *tensors = c->input->tensors;
-	uint32_t head = sim->agreed[from], n = 0, n_skipped = 0, i;
-	uint64_t bytes = tensors[head].bytes, skipped_bytes = 0;
-
-	sim->members[n++] = head;
-	for (i = from + 1; i < to && tensors[head].fuse_class >= 0; i++) {
-		const struct lw_hvd_tensor *next = &tensors[sim->agreed[i]];
-
-		if (next->fuse_class == tensors[head].fuse_class &&
-			bytes + next->bytes <= c->fusion_bytes) {
-			bytes += next->bytes;
-			sim->members[n++] = sim->agreed[i];
-			continue;
-		}
-		skipped_bytes += next->bytes;
-		if (bytes + skipped_bytes > c->fusion_bytes)
-			break;
-		sim->skipped[n_skipped++] = sim->agreed[i];
-	}
-	memcpy(sim->agreed + i - n_skipped, sim->skipped, n_skipped * sizeof(*sim->agreed));
-	*ret_n = n;
-	*ret_bytes = bytes;
-	return i - n_skipped;
-}
-
 void lw_hvd_count_size(struct lw_hvd_totals *totals, uint64_t bytes)
 {
 	int class = bytes ? 63 - __builtin_clzll(bytes) : 0;
@@ -282,8 +253,8 @@ void lw_hvd_count_size(struct lw_hvd_totals *totals, uint64_t bytes)
 	totals->of_size[class].bytes += bytes;
 }
 
-static void count_batch(
-	struct context *c, uint32_t n, uint64_t bytes, int64_t agreed_ns, const struct done *done)
+static void count_batch(struct lw_hvd_context *c, uint32_t n, uint64_t bytes, int64_t agreed_ns,
+	const struct done *done)
 {
 	struct lw_hvd_totals *totals = &c->totals;
 	int64_t waited_ns = 0;
@@ -301,8 +272,16 @@ static void count_batch(
 	totals->behind_ns += (double)n * (double)(done->start_ns - agreed_ns);
 }
 
+/* How much before the last one rank @r leaves an operation. */
+static int64_t leaves_early_ns(const struct lw_hvd_context *c, uint32_t r, const struct done *done)
+{
+	return c->cost->leave_frac ? rounded(c->cost->leave_frac[r] *
+					     (double)(done->wire_end_ns - done->wire_start_ns))
+				   : 0;
+}
+
 /* Runs one batch. */
-static void run_batch(struct context *c, uint32_t n, uint64_t bytes, int64_t agreed_ns)
+static void run_batch(struct lw_hvd_context *c, uint32_t n, uint64_t bytes, int64_t agreed_ns)
 {
 	const struct lw_hvd_cost *cost = c->cost;
 	bool is_fused = n > 1;
@@ -331,6 +310,8 @@ static void run_batch(struct context *c, uint32_t n, uint64_t bytes, int64_t agr
 	c->n_ops++;
 	c->wire_free_ns = done->wire_end_ns;
 	c->free_ns = done->end_ns;
+	for (uint32_t r = 0; r < c->input->n_ranks; r++)
+		c->sim->left_ns[r] = done->end_ns - leaves_early_ns(c, r, done);
 	count_batch(c, n, bytes, agreed_ns, done);
 	if (c->observer && c->observer->batch) {
 		struct lw_hvd_batch batch = {c->step, bytes, n, c->sim->members, c->enter_ns,
@@ -339,25 +320,6 @@ static void run_batch(struct context *c, uint32_t n, uint64_t bytes, int64_t agr
 
 		c->observer->batch(c->observer->context, &batch);
 	}
-}
-
-/* Brings the tensors of the group of agreed[@from] to the front of agreed[@from..@to), in order.
- * Return: the end of them. */
-static uint32_t gather_group(struct context *c, uint32_t from, uint32_t to)
-{
-	const int32_t *group_of = c->input->group_of;
-	uint32_t *agreed = c->sim->agreed, n_rest = 0, end = from + 1;
-	int32_t group = group_of ? group_of[agreed[from]] : LW_HVD_NO_GROUP;
-
-	if (group < 0)
-		return end;
-	for (uint32_t i = from + 1; i < to; i++)
-		if (group_of[agreed[i]] == group)
-			agreed[end++] = agreed[i];
-		else
-			c->sim->skipped[n_rest++] = agreed[i];
-	memcpy(agreed + end, c->sim->skipped, n_rest * sizeof(*agreed));
-	return end;
 }
 
 /* hvd.synchronize(): the training thread looks at once, then every poll_ns. */
@@ -372,7 +334,7 @@ static int64_t noticed_ns(const struct lw_hvd_cost *cost, int64_t blocked_ns, in
 }
 
 /* With decompression the training thread waits for one batch after the other; else for the last. */
-static void finish_batch(struct context *c, uint64_t bytes)
+static void finish_batch(struct lw_hvd_context *c, uint64_t bytes)
 {
 	int64_t finish_ns = rounded(c->cost->finish_ns_per_byte * (double)bytes);
 
@@ -381,7 +343,7 @@ static void finish_batch(struct context *c, uint64_t bytes)
 			noticed_ns(c->cost, c->sim->resumed_ns[r], c->free_ns) + finish_ns;
 }
 
-static void run_round(struct context *c, uint32_t n_agreed, int64_t agreed_ns)
+static void run_round(struct lw_hvd_context *c, uint32_t n_agreed, int64_t agreed_ns)
 {
 	int64_t before_ns = rounded(c->cost->dispatch_ns * c->round_frac);
 	uint32_t from = 0;
@@ -390,14 +352,14 @@ static void run_round(struct context *c, uint32_t n_agreed, int64_t agreed_ns)
 		uint32_t to = n_agreed;
 
 		if (c->setting->is_group_fusion_off)
-			to = gather_group(c, from, n_agreed);
+			to = lw_hvd_gather_group(c, from, n_agreed);
 		while (from < to) {
 			uint32_t n;
 			uint64_t bytes;
 
 			c->free_ns += before_ns;
 			before_ns = rounded(c->cost->between_ns);
-			from = take_batch(c, from, to, &n, &bytes);
+			from = lw_hvd_take_batch(c, from, to, &n, &bytes);
 			run_batch(c, n, bytes, agreed_ns);
 			if (c->cost->finish_ns_per_byte > 0)
 				finish_batch(c, bytes);
@@ -413,7 +375,7 @@ static double part(int64_t from_ns, int64_t to_ns, int64_t since_ns) /* of it, a
 }
 
 /* What operations did after the training thread of a rank was blocked at @blocked_ns. */
-static void count_exposed(struct context *c, int64_t blocked_ns, int64_t resumed_ns)
+static void count_exposed(struct lw_hvd_context *c, int64_t blocked_ns, int64_t resumed_ns)
 {
 	struct lw_hvd_totals *totals = &c->totals;
 	const struct done *done = c->sim->done, *last = &done[c->n_ops - 1];
@@ -443,12 +405,12 @@ static void count_exposed(struct context *c, int64_t blocked_ns, int64_t resumed
 	}
 	totals->exposed_wire_ns += share * wire_ns;
 	totals->exposed_copy_ns += share * copy_ns;
-	totals->exposed_poll_ns += share * (double)(resumed_ns - last->end_ns);
+	totals->exposed_poll_ns += share * fmax((double)(resumed_ns - last->end_ns), 0);
 	totals->exposed_cycle_ns +=
 		share * ((double)(last->end_ns - blocked_ns) - wire_ns - copy_ns);
 }
 
-static void end_step(struct context *c, int64_t *ret_step_ns)
+static void end_step(struct lw_hvd_context *c, int64_t *ret_step_ns)
 {
 	struct lw_hvd_sim *sim = c->sim;
 	const struct done *last = c->n_ops ? &sim->done[c->n_ops - 1] : NULL;
@@ -463,7 +425,8 @@ static void end_step(struct context *c, int64_t *ret_step_ns)
 		size_t at = (size_t)c->step * c->input->n_ranks + r;
 
 		if (last && !(c->cost->finish_ns_per_byte > 0))
-			sim->resumed_ns[r] = noticed_ns(c->cost, sim->blocked_ns[r], last->end_ns);
+			sim->resumed_ns[r] = noticed_ns(c->cost, sim->blocked_ns[r],
+				last->end_ns - leaves_early_ns(c, r, last));
 		sim->end_ns[r] = sim->resumed_ns[r] + c->input->tail_ns[at];
 		ret_step_ns[at] = sim->end_ns[r] - sim->start_ns[r];
 		if (sim->resumed_ns[r] == sim->blocked_ns[r])
@@ -478,7 +441,7 @@ static void end_step(struct context *c, int64_t *ret_step_ns)
 	memcpy(sim->start_ns, sim->end_ns, c->input->n_ranks * sizeof(*sim->start_ns));
 }
 
-static void run_step(struct context *c, int64_t *ret_step_ns)
+static void run_step(struct lw_hvd_context *c, int64_t *ret_step_ns)
 {
 	struct lw_hvd_sim *sim = c->sim;
 	const int64_t *blocked_ns = c->input->blocked_ns + (size_t)c->step * c->input->n_ranks;
@@ -508,7 +471,7 @@ int lw_hvd_sim_run(struct lw_hvd_sim *sim, const struct lw_hvd_input *input,
 	const struct lw_hvd_setting *setting, const struct lw_hvd_cost *cost, int64_t *ret_step_ns,
 	struct lw_hvd_totals *ret_totals, const struct lw_hvd_observer *observer)
 {
-	struct context c = {.sim = sim,
+	struct lw_hvd_context c = {.sim = sim,
 		.input = input,
 		.setting = setting,
 		.cost = cost,
@@ -523,7 +486,7 @@ int lw_hvd_sim_run(struct lw_hvd_sim *sim, const struct lw_hvd_input *input,
 			input->n_ranks, input->n_tensors, sim->n_ranks, sim->n_tensors);
 	c.fusion_bytes = lw_hvd_effective_bytes(setting->fusion_bytes, setting->local_size);
 	for (uint32_t r = 0; r < input->n_ranks; r++)
-		sim->start_ns[r] = 0;
+		sim->start_ns[r] = sim->entered_ns[r] = sim->left_ns[r] = 0;
 	for (uint32_t t = 0; t < input->n_tensors; t++)
 		sim->order[t] = t;
 	for (c.step = 0; c.step < input->n_steps; c.step++)

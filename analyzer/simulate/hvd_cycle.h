@@ -12,6 +12,8 @@
  *    is agreed when every rank had it queued before it entered the round;
  *  - agreed tensors are fused greedily in the order of their cache bits (order of first execution),
  *    with look-ahead over those that do not fit, up to the threshold rounded as Horovod rounds it;
+ *  - ranks may leave an operation apart; one that leaves early enters the next round early, with what it
+ *    had queued then, and waits in it: that round can agree on nothing that came later;
  *  - the operations of a round run one after the other on the same thread, so they delay the next;
  *  - the training thread waits from `blocked` on by polling, so it resumes on a multiple of the poll.
  * As rounds are barriers and each rank pays the same costs, the loops of all ranks run in step; ranks
@@ -97,6 +99,9 @@ struct lw_hvd_cost {
 	double single_out_ns;     /* after the wire, likewise */
 	double copy_in_ns, copy_in_ns_per_byte;   /* before the wire, fused */
 	double copy_out_ns, copy_out_ns_per_byte; /* after the wire, fused */
+	/* [n_ranks], of an operation's time on the wire: how much before the last rank each leaves it;
+	 * NULL = all together. Borrowed */
+	const double *leave_frac;
 	double poll_ns; /* period of the training thread's poll; 0 = it is woken at once */
 	/* the training thread, after it waited for a batch: decompression */
 	double finish_ns_per_byte;

@@ -30,6 +30,7 @@ void lw_replay_free(struct lw_replay *replay)
 	free(replay->tail_ns);
 	free(replay->recorded_step_ns);
 	free(replay->step_ns);
+	free(replay->leave_frac);
 	free(replay->cost.slept_scatter.frac);
 	free(replay->cost.slept_scatter.from);
 	free(replay->cost.late_scatter.frac);

@@ -51,6 +51,7 @@ struct lw_replay {
 	struct lw_ddp ddp;
 	bool is_setting_known;   /* else Horovod's defaults are assumed */
 	struct lw_hvd_cost cost; /* without wire: that is set for each run; owns its scatters */
+	double *leave_frac;      /* that of cost, or NULL; owned */
 	struct lw_wire wire;
 	/* what the run was like */
 	double recorded_ns; /* middle of recorded_step_ns: lw_stats_middle() */

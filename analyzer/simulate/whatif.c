@@ -268,6 +268,8 @@ int lw_whatif_job(
 		status = lw_replay_scale(replay, whatif, &job->wire.scale);
 	if (status < 0)
 		return status;
+	if (rows.n_ranks != replay->input.n_ranks || rows.is_balanced)
+		job->cost.leave_frac = NULL;
 	job->cost.round_ns *= job->wire.scale.latency_frac;
 	job->cost.late_ns *= job->wire.scale.latency_frac;
 	job->ddp_cost.fixed_ns *= job->wire.scale.latency_frac;

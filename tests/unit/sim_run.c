@@ -269,6 +269,7 @@ void sim_run_free(struct lw_run *run)
 		free(diag->text);
 	lw_vec_free(&run->diags);
 	lw_vec_free(&run->groups);
+	lw_vec_free(&run->probes);
 	lw_vec_free(&run->ranks);
 	lw_vec_free(&run->tensors);
 	free(run);

@@ -134,6 +134,34 @@ static void fusion_looks_ahead_while_the_skipped_would_fit(void **state)
 	assert_int_equal(job.seen.batch[2].bytes, 10);
 }
 
+/* As measured with Open MPI on 3 ranks: who leaves an operation of 1.23 s 0.4 s before the last rank enters the
+ * round of the small one behind it as early, and so the round after that, when its step has just begun. That
+ * round agrees on nothing, and a cycle is lost. */
+static void a_rank_that_leaves_early_spoils_the_next_round(void **state)
+{
+	static const double leave_frac[] = {0.33, 0};
+	struct job job;
+
+	(void)state;
+	for (int is_apart = 0; is_apart < 2; is_apart++) {
+		job_init(&job, 2, 2, 4);
+		job.setting.cycle_ns = 250 * MS;
+		job.line = (struct line){0, 1000};
+		job.tensors[0].bytes = 1230000;
+		job.tensors[1].bytes = 10;
+		for (uint32_t s = 0; s < 4; s++)
+			for (uint32_t r = 0; r < 2; r++) {
+				*ready(&job, s, r, 0) = 100 * MS;
+				*ready(&job, s, r, 1) = 270 * MS;
+				job.blocked_ns[s * 2 + r] = 280 * MS;
+			}
+		job.cost.leave_frac = is_apart ? leave_frac : NULL;
+		job_run(&job);
+		assert_in_range((uint64_t)job.step_ns[3 * 2 + 1], (is_apart ? 1725 : 1475) * MS,
+			(is_apart ? 1740 : 1490) * MS);
+	}
+}
+
 static void a_running_operation_delays_the_next_round(void **state)
 {
 	struct job job;
@@ -350,6 +378,7 @@ int main(void)
 		cmocka_unit_test(threshold_zero_fuses_nothing),
 		cmocka_unit_test(threshold_is_rounded_up_by_the_local_size),
 		cmocka_unit_test(fusion_looks_ahead_while_the_skipped_would_fit),
+		cmocka_unit_test(a_rank_that_leaves_early_spoils_the_next_round),
 		cmocka_unit_test(a_running_operation_delays_the_next_round),
 		cmocka_unit_test(a_round_right_after_an_operation_may_cost_more),
 		cmocka_unit_test(idle_rounds_keep_their_period),
