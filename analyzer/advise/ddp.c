@@ -177,7 +177,7 @@ static int add_nothing(const struct search *search)
 
 	if (best->prediction.is_recorded || best->gain_ns.value <= 0)
 		return lw_advise_find(search->list, search->self->id,
-			"the recorded bucket_cap_mb=%g is as good as anything this run can tell: %s a step, and none of %zu other limits is predicted to be faster",
+			"the recorded bucket_cap_mb=%g is as good as anything this run can tell: %s a step, and none of %zu other limits is predicted to be more than 0.5 %% faster",
 			cap_mib, lw_ns_format(list->base.step_ns.value, step), n - 1);
 	return lw_advise_find(search->list, search->self->id,
 		"the recorded bucket_cap_mb=%g is as good as anything this run can tell: %s a step; one of the best of %zu others (%s) is predicted to save %s, but the error of that is %s to %s",

@@ -292,7 +292,7 @@ static int add_nothing(const struct lw_adviser *self, struct search *search)
 		(double)search->replay->setting.cycle_ns, now);
 	if (best->prediction.is_recorded || best->gain_ns.value <= 0)
 		return lw_advise_find(search->list, self->id,
-			"the %s (%s) is as good as anything this run can tell: %s a step, and none of %zu other settings is predicted to be faster",
+			"the %s (%s) is as good as anything this run can tell: %s a step, and none of %zu others is predicted to be more than 0.5 %% faster",
 			whose, now, lw_ns_format(search->list->base.step_ns.value, step),
 			search->list->tried.n - search->first - 1);
 	write_setting(best->prediction.fusion_bytes, best->prediction.cycle_ns, setting);
