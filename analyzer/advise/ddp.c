@@ -21,15 +21,6 @@ struct search {
 	size_t from;      /* its trials begin here in list->tried */
 };
 
-static double all_bytes(const struct lw_replay *replay)
-{
-	double bytes = 0;
-
-	for (uint32_t t = 0; t < replay->input.n_tensors; t++)
-		bytes += (double)replay->tensors[t].bytes;
-	return bytes / replay->ddp.setting.wire_frac;
-}
-
 static int try_limits(struct search *search, double cap_bytes, double first_bytes)
 {
 	struct lw_whatif whatif = LW_WHATIF_RECORDED;
@@ -208,7 +199,7 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 		return LW_OK;
 	if (list->replay->ddp.why_fixed)
 		return cannot_tell(self, list);
-	search.all_bytes = all_bytes(list->replay);
+	search.all_bytes = lw_advise_step_bytes(list->replay) / list->replay->ddp.setting.wire_frac;
 	status = try_caps(&search);
 	if (status == LW_OK)
 		status = try_firsts(&search, best_of(&search, false)->prediction.bucket_cap_bytes);

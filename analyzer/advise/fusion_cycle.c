@@ -41,20 +41,11 @@ static void add_value(double *values, size_t *n, double value)
 	(*n)++;
 }
 
-static double bytes_per_step(const struct lw_replay *replay)
-{
-	double bytes = 0;
-
-	for (uint32_t t = 0; t < replay->input.n_tensors; t++)
-		bytes += (double)replay->tensors[t].bytes;
-	return bytes;
-}
-
 void lw_advise_grid(const struct lw_replay *replay, struct lw_advise_grid *ret_grid)
 {
 	static const double fusion_mib[] = {0, 1.0 / 16, 0.25, 1, 4, 16, 64, 128};
 	static const double cycle_ms[] = {0.25, 0.5, 1, 2.5, 5, 10, 20, 50};
-	double step_bytes = bytes_per_step(replay);
+	double step_bytes = lw_advise_step_bytes(replay);
 	bool is_whole = false; /* a threshold that holds a whole step is in */
 
 	memset(ret_grid, 0, sizeof(*ret_grid));
@@ -186,7 +177,7 @@ static int search_around(struct search *search, double fusion_bytes, double cycl
 			cycle_ns * steps[i], lw_advise_least_cycle_ns(search->replay));
 
 		if (fusion_bytes > 0 &&
-			fusion_bytes * steps[i] < 2 * bytes_per_step(search->replay))
+			fusion_bytes * steps[i] < 2 * lw_advise_step_bytes(search->replay))
 			status =
 				try_setting(search, plain_bytes(fusion_bytes * steps[i]), cycle_ns);
 		if (status == LW_OK && scaled_ns <= 50e6)

@@ -28,20 +28,11 @@ static bool find_hop(const struct lw_replay *replay, struct lw_hop *ret_hop)
 	return cost->slope_known && slope > 0;
 }
 
-static double bytes_per_step(const struct lw_replay *replay)
-{
-	double bytes = 0;
-
-	for (uint32_t t = 0; t < replay->input.n_tensors; t++)
-		bytes += (double)replay->tensors[t].bytes;
-	return bytes;
-}
-
 static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
 	static const double densities_frac[] = {0.001, 0.01};
 	const struct lw_replay *replay = list->replay;
-	struct lw_sparse_job job = {.n_elements = bytes_per_step(replay) / ELEMENT_BYTES,
+	struct lw_sparse_job job = {.n_elements = lw_advise_step_bytes(replay) / ELEMENT_BYTES,
 		.element_bytes = ELEMENT_BYTES};
 	double n_ranks = replay->input.n_ranks;
 	struct lw_trial trial = {0};

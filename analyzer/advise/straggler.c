@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "analyzer/advise/trial.h"
+#include "analyzer/simulate/stats.h"
 #include "base/units.h"
 
 static const double WORTH_TELLING_FRAC = 0.02; /* of the step, as in the report */
@@ -23,13 +24,6 @@ struct late {
 	/* persistent: the last of all others behind the median rank, mean over steps: that stays */
 	double others_ns;
 };
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
 
 static double last_ready_ns(const struct lw_replay *replay, uint32_t step, uint32_t rank)
 {
@@ -59,7 +53,7 @@ static void find_arrivals(const struct lw_replay *replay, uint32_t step, struct 
 		if (arrivals->came_ns[r] > arrivals->came_ns[arrivals->last])
 			arrivals->last = r;
 	}
-	qsort(arrivals->sorted_ns, n_ranks, sizeof(double), by_value);
+	qsort(arrivals->sorted_ns, n_ranks, sizeof(double), lw_stats_ascending);
 	arrivals->median_ns = arrivals->sorted_ns[(n_ranks - 1) / 2];
 }
 

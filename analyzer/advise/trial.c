@@ -63,6 +63,15 @@ double lw_advise_least_cycle_ns(const struct lw_replay *replay)
 	return fmin(least_ns, (double)replay->setting.cycle_ns);
 }
 
+double lw_advise_step_bytes(const struct lw_replay *replay)
+{
+	double bytes = 0;
+
+	for (uint32_t t = 0; t < replay->input.n_tensors; t++)
+		bytes += (double)replay->tensors[t].bytes;
+	return bytes;
+}
+
 void lw_advise_hosts(const struct lw_run *run, int *ret_n_hosts, int *ret_n_per_host)
 {
 	int n_hosts = 0, n_per_host = 0;

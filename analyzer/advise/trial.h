@@ -46,6 +46,9 @@ int lw_advise_code(struct lw_advice *advice, const char *format, ...)
 /** lw_advise_least_cycle_ns() - a shorter cycle than this would only coordinate. */
 double lw_advise_least_cycle_ns(const struct lw_replay *replay);
 
+/** lw_advise_step_bytes() - what one rank gives to all operations of a step, as sent. */
+double lw_advise_step_bytes(const struct lw_replay *replay);
+
 /** lw_advise_hosts() - hosts of @run, and ranks on each; *@ret_n_per_host is 0 where they differ. */
 void lw_advise_hosts(const struct lw_run *run, int *ret_n_hosts, int *ret_n_per_host);
 

@@ -190,7 +190,7 @@ static int64_t turn_round(struct lw_hvd_context *c, uint32_t n_agreed)
 			c->round_frac = *frac;
 	}
 	c->free_ns = c->enter_ns + rounded(cost_ns * c->round_frac);
-	for (uint32_t r = 0; r < c->input->n_ranks; r++)
+	for (uint32_t r = 0; c->cost->leave_frac && r < c->input->n_ranks; r++)
 		c->sim->left_ns[r] = c->free_ns;
 	return c->free_ns;
 }
@@ -310,7 +310,7 @@ static void run_batch(struct lw_hvd_context *c, uint32_t n, uint64_t bytes, int6
 	c->n_ops++;
 	c->wire_free_ns = done->wire_end_ns;
 	c->free_ns = done->end_ns;
-	for (uint32_t r = 0; r < c->input->n_ranks; r++)
+	for (uint32_t r = 0; c->cost->leave_frac && r < c->input->n_ranks; r++)
 		c->sim->left_ns[r] = done->end_ns - leaves_early_ns(c, r, done);
 	count_batch(c, n, bytes, agreed_ns, done);
 	if (c->observer && c->observer->batch) {

@@ -236,13 +236,6 @@ static void share_otherwise(const struct lw_replay *replay, struct lw_whatif_job
 		"it runs operations at a time, or of sizes, that this run holds too few of: what they take then is assumed";
 }
 
-static int ascending(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
 /* 95 % half width around 0, of replicates that scatter around it: 1.96 standard deviations, from the last but
  * one of 12, which is 1.52 of them on average. One resample that lost the only large operations would
  * decide a mean square alone. */
@@ -252,7 +245,7 @@ static double half_width(const double *off_ns)
 
 	for (int k = 0; k < LW_WIRE_REPLICATES; k++)
 		size_ns[k] = fabs(off_ns[k]);
-	qsort(size_ns, LW_WIRE_REPLICATES, sizeof(*size_ns), ascending);
+	qsort(size_ns, LW_WIRE_REPLICATES, sizeof(*size_ns), lw_stats_ascending);
 	return 1.96 / 1.517 * size_ns[LW_WIRE_REPLICATES - 2];
 }
 

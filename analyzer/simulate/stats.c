@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
+
 enum { N_RESAMPLES = 200 };
 
-static int ascending(const void *a, const void *b)
+int lw_stats_ascending(const void *a, const void *b)
 {
 	const double *x = a, *y = b;
 
@@ -18,7 +20,7 @@ double lw_stats_median(double *values, size_t n)
 {
 	if (n == 0)
 		return NAN;
-	qsort(values, n, sizeof(*values), ascending);
+	qsort(values, n, sizeof(*values), lw_stats_ascending);
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
@@ -29,29 +31,20 @@ double lw_stats_middle(double *values, size_t n)
 
 	if (n == 0)
 		return NAN;
-	qsort(values, n, sizeof(*values), ascending);
+	qsort(values, n, sizeof(*values), lw_stats_ascending);
 	for (size_t i = n_left_out; i < n - n_left_out; i++)
 		sum += values[i];
 	return sum / (double)(n - 2 * n_left_out);
 }
 
-uint64_t lw_stats_random(uint64_t *state)
-{
-	uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
-
 /* The median of a resample of sorted values, from how often each was drawn. */
-static double resampled_median(const double *sorted, size_t n, uint64_t *random)
+static double resampled_median(const double *sorted, size_t n, struct lw_random *random)
 {
 	uint16_t drawn[LW_STATS_MAX] = {0};
 	size_t below = 0, lower = 0, i = 0;
 
 	for (size_t k = 0; k < n; k++)
-		drawn[lw_stats_random(random) % n]++;
+		drawn[lw_random_below(random, n)]++;
 	for (; below + drawn[i] < (n + 1) / 2; i++)
 		below += drawn[i];
 	lower = i;
@@ -69,7 +62,7 @@ void lw_stats_interval(
 	double kept[LW_STATS_MAX], medians[N_RESAMPLES];
 	size_t n_kept = n < LW_STATS_MAX ? n : LW_STATS_MAX;
 	double *sorted = malloc((n + 1) * sizeof(*sorted));
-	uint64_t random = 1;
+	struct lw_random random = {1};
 
 	*ret_median = *ret_low = *ret_high = NAN;
 	if (!sorted)
@@ -83,7 +76,7 @@ void lw_stats_interval(
 		return;
 	for (size_t i = 0; i < N_RESAMPLES; i++)
 		medians[i] = resampled_median(kept, n_kept, &random);
-	qsort(medians, N_RESAMPLES, sizeof(*medians), ascending);
+	qsort(medians, N_RESAMPLES, sizeof(*medians), lw_stats_ascending);
 	*ret_low = medians[N_RESAMPLES * 25 / 1000];
 	*ret_high = medians[N_RESAMPLES - 1 - N_RESAMPLES * 25 / 1000];
 }

@@ -4,12 +4,11 @@
 #define LAPWING_ANALYZER_SIMULATE_STATS_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 enum { LW_STATS_MAX = 512 }; /* of longer series this many are kept, for resampling only */
 
-/** lw_stats_random() - splitmix64: a fixed sequence for each start of @state. */
-uint64_t lw_stats_random(uint64_t *state);
+/** lw_stats_ascending() - for qsort() of doubles, none of them NAN. */
+int lw_stats_ascending(const void *a, const void *b);
 
 /** lw_stats_median() - of @n values, @values is sorted in place; NAN when @n is 0. */
 double lw_stats_median(double *values, size_t n);

@@ -7,6 +7,7 @@
 
 #include "analyzer/simulate/stats.h"
 #include "base/err.h"
+#include "base/random.h"
 
 static const double REACH_BELOW = 0.7; /* "about the size": down to this fraction */
 static const double REACH_ABOVE = 1.5; /* and up to this one */
@@ -100,13 +101,13 @@ static int fit_weighted(
 static int fit(struct fitting *f, enum lw_cost_form form, struct lw_cost *ret_cost,
 	struct lw_cost *replicate)
 {
-	uint64_t random = 1;
+	struct lw_random random = {1};
 	int status = fit_weighted(f, NULL, form, ret_cost);
 
 	for (int k = 0; k < LW_WIRE_REPLICATES && status == LW_OK; k++) {
 		memset(f->weights, 0, f->n_blocks * sizeof(*f->weights));
 		for (uint32_t b = 0; b < f->n_blocks; b++)
-			f->weights[lw_stats_random(&random) % f->n_blocks]++;
+			f->weights[lw_random_below(&random, f->n_blocks)]++;
 		status = fit_weighted(
 			f, f->weights, form == LW_COST_NONE ? ret_cost->form : form, &replicate[k]);
 	}
