@@ -12,11 +12,6 @@ static const double surely = 3;
 static const double limits_ns[] = {
 	0.25e6, 0.5e6, 1e6, 1.5e6, 2e6, 3e6, 4e6, 6e6, 8e6, 12e6, 16e6, 24e6, 32e6};
 
-double lw_recovery_ns(const struct lw_recovery *recovery, double idle_ns)
-{
-	return recovery->frac * fmin(idle_ns, recovery->limit_ns);
-}
-
 static int by_bytes(const void *a, const void *b)
 {
 	double x = ((const struct lw_recovery_sample *)a)->bytes;

@@ -33,6 +33,9 @@ struct lw_recovery_sample {
 struct lw_recovery lw_recovery_fit(struct lw_recovery_sample *samples, size_t n);
 
 /** lw_recovery_ns() - what a pause of @idle_ns saves, ns. */
-double lw_recovery_ns(const struct lw_recovery *recovery, double idle_ns);
+static inline double lw_recovery_ns(const struct lw_recovery *recovery, double idle_ns)
+{
+	return recovery->frac * (idle_ns < recovery->limit_ns ? idle_ns : recovery->limit_ns);
+}
 
 #endif /* LAPWING_ANALYZER_FIT_RECOVERY_H */

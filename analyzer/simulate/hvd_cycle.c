@@ -171,7 +171,10 @@ const double *lw_hvd_scatter_at(const struct lw_hvd_scatter *scatter, uint32_t s
 	if (step >= scatter->n_steps)
 		return NULL;
 	n = scatter->from[step + 1] - scatter->from[step];
-	return n ? &scatter->frac[scatter->from[step] + nth % n] : NULL;
+	if (n == 0)
+		return NULL;
+	return &scatter->frac[scatter->from[step] +
+			      (nth < n ? nth : nth % n)]; /* dividing is slow */
 }
 
 /* Return: when the round ends. */

@@ -163,10 +163,30 @@ int lw_replay_new(struct lw_run *run, struct lw_replay **ret_replay)
 	return status;
 }
 
-static double guessed(struct lw_whatif_job *job, enum lw_wire_guess guess, double *sorted)
+/* How far other costs move a step is seen in this many; an interval needs no more. */
+enum { MOST_MOVED_STEPS = 32 };
+
+/* What the costs of @job, changed since it was simulated, do to its step. @raw_ns: of each step before. */
+static double moved_ns(struct lw_whatif_job *job, const double *raw_ns, double *sorted)
+{
+	uint32_t n_steps = job->input.n_steps, n = n_steps - 1;
+	double before_ns, after_ns;
+
+	if (n > MOST_MOVED_STEPS)
+		n = MOST_MOVED_STEPS;
+	memcpy(sorted, raw_ns, n * sizeof(*sorted));
+	before_ns = lw_stats_middle(sorted, n);
+	job->input.n_steps = n + 1;
+	after_ns = simulate(job, NULL, sorted, NULL);
+	job->input.n_steps = n_steps;
+	return after_ns - before_ns;
+}
+
+static double guessed(
+	struct lw_whatif_job *job, enum lw_wire_guess guess, const double *raw_ns, double *sorted)
 {
 	job->wire.guess = guess;
-	return simulate(job, NULL, sorted, NULL);
+	return moved_ns(job, raw_ns, sorted);
 }
 
 /* All sizes that a setting sends. */
@@ -182,8 +202,8 @@ static bool knows_all(const struct lw_wire *wire, const struct lw_hvd_totals *to
 }
 
 /* Widens the interval by what the run does not say about the sizes that this setting sends. */
-static void extrapolate(
-	struct lw_whatif_job *job, struct lw_prediction *prediction, double *sorted, double raw_ns)
+static void extrapolate(struct lw_whatif_job *job, struct lw_prediction *prediction,
+	const double *raw_ns, double *sorted, double step_ns)
 {
 	double max_bytes = (double)prediction->totals.max_batch_bytes;
 	bool is_larger = max_bytes > job->wire.all.max_bytes;
@@ -191,13 +211,13 @@ static void extrapolate(
 	 * that hides the rate */
 	bool is_far = max_bytes > FAR_FRAC * job->wire.all.max_bytes;
 	/* small operations are taken to cost the least they can */
-	double low_ns = is_larger ? guessed(job, LW_WIRE_OPTIMISTIC, sorted) - raw_ns : 0;
-	double high_ns = guessed(job, LW_WIRE_PESSIMISTIC, sorted) - raw_ns;
+	double low_ns = is_larger ? guessed(job, LW_WIRE_OPTIMISTIC, raw_ns, sorted) : 0;
+	double high_ns = guessed(job, LW_WIRE_PESSIMISTIC, raw_ns, sorted);
 
 	prediction->step_ns.low += fmin(low_ns, 0);
 	prediction->step_ns.high += fmax(high_ns, 0);
 	prediction->error.sizes_ns = (fmax(high_ns, 0) - fmin(low_ns, 0)) / 2;
-	if (high_ns - low_ns <= EXTRAPOLATED_FRAC * raw_ns && !is_far)
+	if (high_ns - low_ns <= EXTRAPOLATED_FRAC * step_ns && !is_far)
 		return;
 	prediction->is_extrapolated = true;
 	prediction->step_ns.how = LW_ASSUMED;
@@ -210,7 +230,7 @@ static void extrapolate(
 /* The same for operations at a time, of which the run may not say what they get done together, and for
  * the fixed cost of smaller ones than it holds: none, or twice as much. */
 static void share_otherwise(const struct lw_replay *replay, struct lw_whatif_job *job,
-	struct lw_prediction *prediction, double *sorted, double raw_ns)
+	struct lw_prediction *prediction, const double *raw_ns, double *sorted, double step_ns)
 {
 	bool is_smaller = prediction->totals.n_batches > 0 &&
 			  (double)prediction->totals.min_batch_bytes < job->wire.all.min_bytes &&
@@ -221,14 +241,14 @@ static void share_otherwise(const struct lw_replay *replay, struct lw_whatif_job
 	job->wire.guess = LW_WIRE_FITTED;
 	job->ddp_cost.sharing = replay->ddp.sharing_high;
 	job->ddp_cost.more_ns = more_ns - doubt_ns;
-	low_ns = simulate(job, NULL, sorted, NULL) - raw_ns;
+	low_ns = moved_ns(job, raw_ns, sorted);
 	job->ddp_cost.sharing = replay->ddp.sharing_low;
 	job->ddp_cost.more_ns = more_ns + doubt_ns;
-	high_ns = simulate(job, NULL, sorted, NULL) - raw_ns;
+	high_ns = moved_ns(job, raw_ns, sorted);
 	prediction->step_ns.low += fmin(low_ns, 0);
 	prediction->step_ns.high += fmax(high_ns, 0);
 	prediction->error.sizes_ns += (fmax(high_ns, 0) - fmin(low_ns, 0)) / 2;
-	if (high_ns - low_ns <= EXTRAPOLATED_FRAC * raw_ns)
+	if (high_ns - low_ns <= EXTRAPOLATED_FRAC * step_ns)
 		return;
 	prediction->is_extrapolated = true;
 	prediction->step_ns.how = LW_ASSUMED;
@@ -267,11 +287,11 @@ static double replicate_frac(const struct lw_wire *wire, const struct lw_hvd_tot
 	return fitted_ns > 0 ? replicate_ns / fitted_ns : 1;
 }
 
-/* The step with the costs of each replicate, less @step_ns. It is simulated once, with all costs
+/* What the costs of each replicate do to the step. It is simulated once, with all costs
  * a little higher, and replicates lie in proportion: they differ by little. Lower ones are taken to gain
  * as much as higher ones lose, which is too much where communication is hidden: a safe side. */
-static void replicate(struct lw_whatif_job *job, const struct lw_hvd_totals *totals, double step_ns,
-	double *sorted, double ret_off_ns[LW_WIRE_REPLICATES])
+static void replicate(struct lw_whatif_job *job, const struct lw_hvd_totals *totals,
+	const double *raw_ns, double *sorted, double ret_off_ns[LW_WIRE_REPLICATES])
 {
 	double off_frac[LW_WIRE_REPLICATES], by_frac, more_ns;
 
@@ -279,7 +299,7 @@ static void replicate(struct lw_whatif_job *job, const struct lw_hvd_totals *tot
 		off_frac[k] = replicate_frac(&job->wire, totals, k) - 1;
 	by_frac = fmin(fmax(half_width(off_frac), LEAST_OFF_FRAC), MOST_OFF_FRAC);
 	job->wire.cost_frac = 1 + by_frac;
-	more_ns = simulate(job, NULL, sorted, NULL) - step_ns;
+	more_ns = moved_ns(job, raw_ns, sorted);
 	job->wire.cost_frac = 1;
 	for (int k = 0; k < LW_WIRE_REPLICATES; k++)
 		ret_off_ns[k] = more_ns * off_frac[k] / by_frac;
@@ -311,7 +331,7 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 	lw_stats_interval(raw_ns, n, &median_ns, &low_ns, &high_ns);
 	low_ns = fmin(low_ns, step_ns);
 	high_ns = fmax(high_ns, step_ns);
-	replicate(&job, &prediction.totals, step_ns, sorted, prediction.replicate_ns);
+	replicate(&job, &prediction.totals, raw_ns, sorted, prediction.replicate_ns);
 	prediction.error = (struct lw_prediction_error){.steps_ns = (high_ns - low_ns) / 2,
 		.replay_ns = prediction.is_recorded ? replay->residual_ns
 						    : hypot(replay->residual_ns, replay->bias_ns),
@@ -328,9 +348,9 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 	if (prediction.step_ns.why)
 		prediction.step_ns.how = LW_ASSUMED;
 	if (!knows_all(&job.wire, &prediction.totals))
-		extrapolate(&job, &prediction, sorted, step_ns);
+		extrapolate(&job, &prediction, raw_ns, sorted, step_ns);
 	if (job.is_ddp && !prediction.is_recorded)
-		share_otherwise(replay, &job, &prediction, sorted, step_ns);
+		share_otherwise(replay, &job, &prediction, raw_ns, sorted, step_ns);
 	prediction.step_ns.low = fmax(prediction.step_ns.low, 0);
 	for (uint32_t s = 0; ret_step_ns && s < n; s++)
 		ret_step_ns[s] = raw_ns[s] + replay->bias_ns;

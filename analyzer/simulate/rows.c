@@ -145,12 +145,15 @@ static void fill_row(struct filling *f, uint32_t s, uint32_t r, int64_t *ready_n
 	const int64_t *recorded_ns = replay->ready_ns + row * f->n_tensors;
 	int64_t before_ns = passes_ns(f, s, r), convert_ns = 0;
 
-	for (uint32_t t = 0; t < f->n_tensors; t++) {
-		int64_t at_ns = recorded_ns[rows->from ? rows->from[t] : t];
+	if (!rows->from && before_ns == 0 && rows->compute_frac == 1)
+		memcpy(ready_ns, recorded_ns, f->n_tensors * sizeof(*ready_ns));
+	else
+		for (uint32_t t = 0; t < f->n_tensors; t++) {
+			int64_t at_ns = recorded_ns[rows->from ? rows->from[t] : t];
 
-		ready_ns[t] = at_ns < 0 ? LW_HVD_NOT_IN_STEP
-					: before_ns + scaled(at_ns, rows->compute_frac);
-	}
+			ready_ns[t] = at_ns < 0 ? LW_HVD_NOT_IN_STEP
+						: before_ns + scaled(at_ns, rows->compute_frac);
+		}
 	if (rows->convert_ns)
 		convert_ns = convert(f, ready_ns);
 	if (rows->group_of)
