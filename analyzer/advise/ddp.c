@@ -12,7 +12,6 @@
 #include "base/units.h"
 
 static const double MIB = 1048576;
-static const double NEARLY_FRAC = 0.005; /* "nearly as good", of the step */
 
 struct search {
 	const struct lw_adviser *self;
@@ -103,8 +102,7 @@ static const struct lw_trial *best_of(const struct search *search, bool is_sure_
 
 		if (trial->prediction.is_extrapolated != best->prediction.is_extrapolated ||
 			(is_sure_only && !lw_advise_is_sure(list, trial)) ||
-			trial->gain_ns.value <
-				best->gain_ns.value - NEARLY_FRAC * list->base.step_ns.value)
+			trial->gain_ns.value < best->gain_ns.value - lw_advise_nearly_ns(list))
 			continue;
 		if (!nearest || distance(search, trial) < distance(search, nearest))
 			nearest = trial;

@@ -14,8 +14,6 @@
 #include "analyzer/advise/trial.h"
 #include "base/units.h"
 
-static const double NEARLY_FRAC = 0.005; /* "nearly as good", of the step */
-
 /* Horovod's own, since 0.21. */
 static const double DEFAULT_FUSION_BYTES = 128 << 20;
 static const double DEFAULT_CYCLE_NS = 1000000;
@@ -131,8 +129,8 @@ static const struct lw_trial *best_of(const struct search *search, bool is_sure_
 
 		if (row->prediction.is_extrapolated != best->prediction.is_extrapolated ||
 			(is_sure_only && !lw_advise_is_sure(search->list, row)) ||
-			row->gain_ns.value < best->gain_ns.value -
-						     NEARLY_FRAC * search->list->base.step_ns.value)
+			row->gain_ns.value <
+				best->gain_ns.value - lw_advise_nearly_ns(search->list))
 			continue;
 		if (!nearest || distance(search->replay, row) < distance(search->replay, nearest))
 			nearest = row;

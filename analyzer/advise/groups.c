@@ -19,8 +19,6 @@
 #include "analyzer/model/grouping.h"
 #include "base/units.h"
 
-static const double NEARLY_FRAC = 0.005; /* of the step: the simpler of two is taken */
-
 enum rule { DP, MGWFBP, ADAFUSION, ADAFUSION_QUEUE, N_RULES };
 
 static const char *const rule_names[] = {"exact (DP)", "MG-WFBP", "adaFusion", "adaFusion, queue"};
@@ -67,7 +65,7 @@ static int make_groups(struct search *search, enum rule rule)
 static void keep_best(struct search *search, const struct lw_trial *trial, uint32_t n_groups,
 	enum rule rule, bool is_fusion_off)
 {
-	double nearly_ns = NEARLY_FRAC * search->list->base.step_ns.value;
+	double nearly_ns = lw_advise_nearly_ns(search->list);
 	const struct lw_trial *best = &search->best;
 
 	if (!lw_advise_is_sure(search->list, trial))
@@ -214,7 +212,7 @@ static int add_advice(struct search *search, const struct lw_run *run, double se
 static int conclude(struct search *search, const struct lw_run *run)
 {
 	double settings_ns = gain_of_settings_ns(search->list);
-	double nearly_ns = NEARLY_FRAC * search->list->base.step_ns.value;
+	double nearly_ns = lw_advise_nearly_ns(search->list);
 	char gain[LW_UNIT_TEXT_BYTES], settings[LW_UNIT_TEXT_BYTES], closed[256];
 
 	if (search->has_best && search->best.gain_ns.value > settings_ns + nearly_ns)

@@ -92,6 +92,13 @@ void lw_advise_hosts(const struct lw_run *run, int *ret_n_hosts, int *ret_n_per_
 	*ret_n_per_host = n_per_host > 0 ? n_per_host : 0;
 }
 
+double lw_advise_nearly_ns(const struct lw_advice_list *list)
+{
+	static const double nearly_frac = 0.005;
+
+	return nearly_frac * list->base.step_ns.value;
+}
+
 bool lw_advise_is_sure(const struct lw_advice_list *list, const struct lw_trial *trial)
 {
 	return trial->gain_ns.low > 0 &&

@@ -20,6 +20,9 @@ int lw_advise_base(struct lw_advice_list *list);
 int lw_advise_try(struct lw_advice_list *list, const char *id, const struct lw_whatif *whatif,
 	struct lw_trial *ret_trial, const char *label, ...) __attribute__((format(printf, 5, 6)));
 
+/** lw_advise_nearly_ns() - steps that differ by less are as good as each other: then the simpler setting is taken. */
+double lw_advise_nearly_ns(const struct lw_advice_list *list);
+
 /** lw_advise_is_sure() - its gain is above its error, and above what repeats of a job differ by. */
 bool lw_advise_is_sure(const struct lw_advice_list *list, const struct lw_trial *trial);
 
