@@ -46,8 +46,9 @@ int lw_extract_ddp_job(const struct lw_run *run, struct lw_replay *replay);
 int lw_extract_ddp_cost(const struct lw_run *run, struct lw_replay *replay);
 
 /** lw_extract_probe() - the probe's operations back to back; @probes: room for run->probes.n. Those after a
- * pause are not what is wanted. Training threads count as computing. Return: how many. */
-size_t lw_extract_probe(const struct lw_run *run, struct lw_wire_sample *probes);
+ * pause are not what is wanted. @next: [run->ranks.n] zeros, to tell under which load each ran; NULL: training
+ * threads count as computing. Return: how many. */
+size_t lw_extract_probe(const struct lw_run *run, size_t *next, struct lw_wire_sample *probes);
 
 /** lw_extract_is_counted() - step @step counts on every rank. */
 bool lw_extract_is_counted(const struct lw_run *run, size_t step);

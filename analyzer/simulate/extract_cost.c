@@ -87,7 +87,7 @@ static double waiting_frac(const struct lw_run *run, size_t *next, int64_t start
 	return waited_ns / ((double)(end_ns - start_ns) * (double)run->ranks.n);
 }
 
-size_t lw_extract_probe(const struct lw_run *run, struct lw_wire_sample *probes)
+size_t lw_extract_probe(const struct lw_run *run, size_t *next, struct lw_wire_sample *probes)
 {
 	const struct lw_probe_op *op;
 	size_t n = 0;
@@ -96,21 +96,10 @@ size_t lw_extract_probe(const struct lw_run *run, struct lw_wire_sample *probes)
 		if (op->nth_in_burst > 0 && op->last_end_ns > op->last_start_ns)
 			probes[n++] = (struct lw_wire_sample){op->bytes,
 				(double)(op->last_end_ns - op->last_start_ns), op->idle_ns,
-				op->burst, 0};
+				op->burst,
+				next ? waiting_frac(run, next, op->last_start_ns, op->last_end_ns)
+				     : 0};
 	return n;
-}
-
-/* Under which load each operation of the probe ran: lw_extract_probe()'s, in the same order. */
-static void load_probes(const struct lw_run *run, size_t *next, struct lw_wire_sample *probes)
-{
-	const struct lw_probe_op *op;
-	size_t n = 0;
-
-	memset(next, 0, run->ranks.n * sizeof(*next));
-	lw_vec_foreach (op, &run->probes)
-		if (op->nth_in_burst > 0 && op->last_end_ns > op->last_start_ns)
-			probes[n++].waiting_frac =
-				waiting_frac(run, next, op->last_start_ns, op->last_end_ns);
 }
 
 static int take_wire(struct lw_run *run, struct lw_replay *replay)
@@ -148,16 +137,14 @@ static int take_wire(struct lw_run *run, struct lw_replay *replay)
 			continue;
 		samples[n++] = (struct lw_wire_sample){group->bytes, took_ns, idle_ns,
 			input_step[lw_group_batch(run, group, 0)->step],
-			replay->is_ddp ? 0
-				       : waiting_frac(run, next, group->last_start_ns,
-						 group->last_end_ns)};
+			waiting_frac(run, next, group->last_start_ns, group->last_end_ns)};
 		if (group->bytes < replay->min_batch_bytes)
 			replay->min_batch_bytes = group->bytes;
 		if (group->bytes > replay->max_batch_bytes)
 			replay->max_batch_bytes = group->bytes;
 	}
-	n_probes = lw_extract_probe(run, probes);
-	load_probes(run, next, probes);
+	memset(next, 0, run->ranks.n * sizeof(*next));
+	n_probes = lw_extract_probe(run, next, probes);
 	status = lw_wire_init(&replay->wire,
 		&(struct lw_wire_source){samples, n, probes, n_probes, replay->cost.round_ns});
 	free(samples);
@@ -412,6 +399,7 @@ static int take_leaving(const struct lw_run *run, struct lw_replay *replay)
 {
 	size_t n_ranks = run->ranks.n;
 	double *early_ns = calloc(n_ranks, sizeof(*early_ns)), served_ns = 0, least_ns = INFINITY;
+	bool one_clock = lw_run_is_one_clock(run);
 	const struct lw_group *group;
 	double most_frac = 0;
 
@@ -419,8 +407,7 @@ static int take_leaving(const struct lw_run *run, struct lw_replay *replay)
 		return lw_fail(LW_ERR_NOMEM, "no memory for %zu ranks", n_ranks);
 	lw_vec_foreach (group, &run->groups) {
 		if (group->op != LW_COLL_ALLREDUCE || group->n_ranks != n_ranks ||
-			!is_counted(run, lw_group_batch(run, group, 0)) ||
-			!lw_run_is_one_clock(run))
+			!is_counted(run, lw_group_batch(run, group, 0)) || !one_clock)
 			continue;
 		served_ns += (double)(group->last_end_ns - group->last_start_ns);
 		for (size_t r = 0; r < n_ranks; r++) {
