@@ -218,6 +218,10 @@ struct lw_run {
 	struct lw_name *names; /* load: tensor names -> index */
 };
 
+/* Kinds that another stage asks for. */
+#define LW_STEP_NONE        "no steps"
+#define LW_STEP_TWO_LENGTHS "two lengths"
+
 enum { LW_DIAG_MAX_TEXTS = 8 }; /* of one kind */
 
 /**
@@ -226,6 +230,9 @@ enum { LW_DIAG_MAX_TEXTS = 8 }; /* of one kind */
  */
 int lw_run_diag(struct lw_run *run, const char *stage, const char *kind, uint64_t n,
 	const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/** lw_run_diag_text() - of the first finding of @kind, NULL = there is none. Valid until the next finding. */
+const char *lw_run_diag_text(const struct lw_run *run, const char *kind);
 
 /** lw_run_diag_reset() - forget the findings of @stage: it is about to run again. */
 void lw_run_diag_reset(struct lw_run *run, const char *stage);

@@ -287,9 +287,9 @@ int lw_run_steps(struct lw_run *run)
 	if (status == LW_OK)
 		look_for_marks(&stepper);
 	if (status == LW_OK && !stepper.n_steps)
-		status = lw_run_diag(run, "step", "no steps", 1, "%s",
+		status = lw_run_diag(run, "step", LW_STEP_NONE, 1, "%s",
 			run->groups.n
-				? "no operation recurs: there are no steps to tell apart (mark them: lapwing_mark.h)"
+				? "no operation recurs: there are no steps to tell apart (give operations the same name in every step, or mark the steps: lapwing_mark.h)"
 				: "no collective operation was recorded");
 	lw_vec_foreach (rank, &run->ranks) {
 		if (status == LW_OK)
@@ -298,5 +298,7 @@ int lw_run_steps(struct lw_run *run)
 			status = find_bounds(&stepper, rank);
 	}
 	free(stepper.step_of_group);
-	return status == LW_OK ? lw_step_exclude(run) : status;
+	if (status == LW_OK)
+		status = lw_step_exclude(run);
+	return status == LW_OK ? lw_step_lengths(run) : status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* step.h - what step.c and exclude.c share. */
+/* step.h - what step.c, exclude.c and lengths.c share. */
 #ifndef LAPWING_ANALYZER_RECONSTRUCT_STEP_H
 #define LAPWING_ANALYZER_RECONSTRUCT_STEP_H
 
@@ -7,5 +7,8 @@
 
 /** lw_step_exclude() - say of every step whether it counts, and why not. The same on all ranks. */
 int lw_step_exclude(struct lw_run *run);
+
+/** lw_step_lengths() - a diag where the counted steps fall into two lengths. */
+int lw_step_lengths(struct lw_run *run);
 
 #endif /* LAPWING_ANALYZER_RECONSTRUCT_STEP_H */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "analyzer/reconstruct/step.h"
+#include "base/random.h"
 #include "tests/lib/run_fixture.h"
 
 static void a_step_ends_when_the_training_thread_resumes(void **state)
@@ -238,6 +241,79 @@ static void a_job_of_one_step_keeps_it(void **state)
 	lw_run_free(run);
 }
 
+/* ---- steps of two lengths ---------------------------------------------------------------------------- */
+
+/* Whether steps of these lengths, in ms, are said to be of two. */
+static bool are_of_two(const double *lengths_ms, size_t n, const char **ret_text)
+{
+	struct lw_run run = {0};
+	struct lw_rank rank = {0};
+	bool is_found;
+
+	for (size_t s = 0; s < n; s++)
+		assert_int_equal(
+			lw_vec_push(&rank.steps,
+				((struct lw_step){.end_ns = (int64_t)(1e6 * lengths_ms[s])})),
+			LW_OK);
+	assert_int_equal(lw_vec_push(&run.ranks, rank), LW_OK);
+	assert_int_equal(lw_step_lengths(&run), LW_OK);
+	is_found = lw_run_diag_text(&run, LW_STEP_TWO_LENGTHS) != NULL;
+	if (ret_text && is_found)
+		*ret_text = strdup(run.diags.at[0].text);
+	lw_run_diag_reset(&run, "step");
+	lw_vec_free(&run.diags);
+	lw_vec_free(&run.ranks.at[0].steps);
+	lw_vec_free(&run.ranks);
+	return is_found;
+}
+
+static void steps_of_two_lengths_are_told(void **state)
+{
+	double first_shorter[17], in_turn[17], rare[17], near[17];
+	const char *text = "";
+
+	(void)state;
+	for (size_t s = 0; s < 17; s++) {
+		first_shorter[s] = (s < 7 ? 800 : 1500) + (double)(s * 5 % 17);
+		in_turn[s] = (s % 2 ? 800 : 1500) + (double)(s * 5 % 17);
+		rare[s] = (s % 6 == 5 ? 1500 : 800) + (double)(s * 5 % 17); /* 2 of 17 */
+		near[s] = (s < 7 ? 800 : 860) + (double)(s % 3);
+	}
+	assert_true(are_of_two(first_shorter, 17, &text));
+	print_message("%s\n", text);
+	assert_non_null(strstr(text, "7 steps take about 808 ms, 10 about 1.51 s"));
+	free((char *)(uintptr_t)text);
+	first_shorter[3] = 1100; /* one between them changes nothing */
+	assert_true(are_of_two(first_shorter, 17, NULL));
+	assert_false(are_of_two(rare, 17, NULL));
+	assert_false(are_of_two(near, 17, NULL));
+	assert_true(are_of_two(in_turn, 17, NULL));
+	assert_false(are_of_two(in_turn, 7, NULL)); /* too few to tell */
+}
+
+/* A tick that catches the last tensor or not, a busy machine, one long step: no two lengths. */
+static void scatter_about_one_length_is_not_two(void **state)
+{
+	struct lw_random random = {1};
+	size_t n_found = 0;
+
+	(void)state;
+	for (size_t run = 0; run < 3000; run++) {
+		double lengths_ms[17];
+
+		for (size_t s = 0; s < 17; s++) {
+			double unit = lw_random_unit(&random);
+
+			lengths_ms[s] = run % 3 == 0   ? 1000 + 200 * lw_random_normal(&random)
+					: run % 3 == 1 ? 500 + 1000 * unit
+						       : 500 - 300 * log(1 - unit);
+		}
+		n_found += are_of_two(lengths_ms, 17, NULL);
+	}
+	print_message("%zu of 3000 runs of one length are said to be of two\n", n_found);
+	assert_true(n_found <= 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +328,8 @@ int main(void)
 		cmocka_unit_test(step_marks_win),
 		cmocka_unit_test(a_period_of_collectives_is_a_step),
 		cmocka_unit_test(a_job_of_one_step_keeps_it),
+		cmocka_unit_test(steps_of_two_lengths_are_told),
+		cmocka_unit_test(scatter_about_one_length_is_not_two),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);
