@@ -21,9 +21,9 @@ static int print_text(
 	const struct options *options, struct lw_run *run, const struct lw_advice_list *list)
 {
 	if (options->explain)
-		lw_advice_explain_text(list, options->explain, stdout);
+		lw_advice_explain_text(list, run, options->explain, stdout);
 	else
-		lw_advice_text(list, stdout);
+		lw_advice_text(list, run, stdout);
 	return lw_cli_run_exit(run);
 }
 

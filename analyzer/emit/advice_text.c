@@ -8,6 +8,7 @@
 
 #include "analyzer/advise/trial.h"
 #include "analyzer/emit/advice.h"
+#include "analyzer/emit/quality.h"
 #include "analyzer/emit/wrap.h"
 #include "base/units.h"
 
@@ -146,7 +147,20 @@ static void print_ids(const struct lw_advice_list *list, FILE *out)
 	lw_print_wrapped(out, 2, 0, text);
 }
 
-void lw_advice_text(const struct lw_advice_list *list, FILE *out)
+/* Where a replay is. */
+static void print_answers(const struct lw_advice_list *list, FILE *out)
+{
+	const struct lw_advice *advice;
+
+	lw_vec_foreach (advice, &list->advice)
+		if (advice->kind > LW_ADVICE_TRAINING)
+			print_advice(advice, list, false, out);
+	print_changes(list, lw_adviser_ranks.id, "More ranks, each with the batch it has now", out);
+	print_changes(list, lw_adviser_sensitivity.id, "What the step depends on", out);
+	print_ids(list, out);
+}
+
+void lw_advice_text(const struct lw_advice_list *list, const struct lw_run *run, FILE *out)
 {
 	const struct lw_advice *advice;
 
@@ -155,14 +169,9 @@ void lw_advice_text(const struct lw_advice_list *list, FILE *out)
 			print_advice(advice, list, false, out);
 	print_findings(list, NULL, out);
 	print_default(list, out);
-	if (!list->replay)
-		return;
-	lw_vec_foreach (advice, &list->advice)
-		if (advice->kind > LW_ADVICE_TRAINING)
-			print_advice(advice, list, false, out);
-	print_changes(list, lw_adviser_ranks.id, "More ranks, each with the batch it has now", out);
-	print_changes(list, lw_adviser_sensitivity.id, "What the step depends on", out);
-	print_ids(list, out);
+	if (list->replay)
+		print_answers(list, out);
+	lw_quality_text(run, out);
 }
 
 /* ---- the story of one ----------------------------------------------------------------------------- */
@@ -185,18 +194,19 @@ static void print_bytes_range(const struct lw_replay *replay, FILE *out)
 	print_row(out, "one takes", text);
 }
 
-static void print_numbers(const struct lw_advice_list *list, FILE *out)
+static void print_numbers(const struct lw_advice_list *list, const struct lw_run *run, FILE *out)
 {
 	const struct lw_replay *replay = list->replay;
 	const struct lw_hvd_totals *totals = &list->base.totals;
 	char a[LW_UNIT_TEXT_BYTES], b[LW_UNIT_TEXT_BYTES], c[LW_UNIT_TEXT_BYTES], text[256];
+	char ranks[LW_RANKS_TEXT_BYTES];
 	double n = replay->input.n_steps;
 
 	fputs("\nNumbers it stands on\n", out);
-	snprintf(text, sizeof(text),
-		"%u counted, %u ranks; middle half %s (95 %%: %s to %s), measured", replay->n_steps,
-		replay->input.n_ranks, lw_ns_format(list->baseline_ns.value, a),
-		lw_ns_format(list->baseline_ns.low, b), lw_ns_format(list->baseline_ns.high, c));
+	snprintf(text, sizeof(text), "%u counted, %s; middle half %s (95 %%: %s to %s), measured",
+		replay->n_steps, lw_quality_ranks(run, replay->input.n_ranks, ranks),
+		lw_ns_format(list->baseline_ns.value, a), lw_ns_format(list->baseline_ns.low, b),
+		lw_ns_format(list->baseline_ns.high, c));
 	print_row(out, "steps", text);
 	if (!replay->is_ddp) {
 		snprintf(text, sizeof(text),
@@ -255,20 +265,26 @@ static void print_section(FILE *out, const char *title, const char *text)
 	lw_print_wrapped(out, 2, 2, text);
 }
 
-void lw_advice_explain_text(const struct lw_advice_list *list, const char *id, FILE *out)
+static void print_story(const struct lw_advice_list *list, const struct lw_run *run,
+	const struct lw_adviser *adviser, FILE *out)
 {
-	const struct lw_adviser *adviser = lw_advise_adviser(id);
+	print_numbers(list, run, out);
+	print_trials(list, adviser->id, out);
+	print_section(out, "What the model assumes", adviser->assumes);
+	print_section(out, "What could make it wrong", adviser->wrong_if);
+	print_section(out, "How to check it", adviser->check);
+}
+
+void lw_advice_explain_text(
+	const struct lw_advice_list *list, const struct lw_run *run, const char *id, FILE *out)
+{
 	const struct lw_advice *advice;
 
 	lw_vec_foreach (advice, &list->advice)
 		if (!strcmp(advice->id, id))
 			print_advice(advice, list, true, out);
 	print_findings(list, id, out);
-	if (!list->replay)
-		return;
-	print_numbers(list, out);
-	print_trials(list, id, out);
-	print_section(out, "What the model assumes", adviser->assumes);
-	print_section(out, "What could make it wrong", adviser->wrong_if);
-	print_section(out, "How to check it", adviser->check);
+	if (list->replay)
+		print_story(list, run, lw_advise_adviser(id), out);
+	lw_quality_text(run, out);
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "analyzer/emit/quality.h"
 #include "base/units.h"
 
 enum { MAX_RANKS = 65536 };
@@ -283,7 +284,7 @@ const char *lw_answer_setting(const struct lw_answer *answer,
 	} fracs[] = {{"bandwidth", whatif->bandwidth_frac}, {"latency", whatif->latency_frac},
 		{"compute", whatif->compute_frac}};
 	const struct lw_replay *replay = answer->predictor->replay;
-	char bytes[LW_UNIT_TEXT_BYTES], first[LW_UNIT_TEXT_BYTES];
+	char bytes[LW_UNIT_TEXT_BYTES], first[LW_UNIT_TEXT_BYTES], ranks[LW_RANKS_TEXT_BYTES];
 	size_t n = 0;
 
 	if (replay->is_ddp && replay->ddp.why_fixed)
@@ -296,7 +297,8 @@ const char *lw_answer_setting(const struct lw_answer *answer,
 		append(text, &n, "fusion threshold %s, cycle %g ms",
 			lw_bytes_format(prediction->fusion_bytes, bytes),
 			prediction->cycle_ns / 1e6);
-	append(text, &n, ", %u rank%s", prediction->n_ranks, prediction->n_ranks == 1 ? "" : "s");
+	append(text, &n, ", %s",
+		lw_quality_ranks(answer->predictor->run, prediction->n_ranks, ranks));
 	for (size_t i = 0; i < sizeof(fracs) / sizeof(fracs[0]); i++)
 		if (fracs[i].frac != 1)
 			append(text, &n, ", %s %g of the recorded", fracs[i].name, fracs[i].frac);

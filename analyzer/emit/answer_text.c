@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "analyzer/emit/answer.h"
+#include "analyzer/emit/quality.h"
 #include "analyzer/emit/report.h"
 #include "analyzer/emit/wrap.h"
 #include "base/units.h"
@@ -37,9 +38,12 @@ static void say_recorded(const struct lw_answer *answer, FILE *out)
 	char setting[LW_SETTING_TEXT_BYTES], step[LW_UNIT_TEXT_BYTES];
 
 	say(out, replay->is_ddp || replay->is_setting_known ? "recorded" : "assumed",
-		"%s: %s a step, measured (middle half of %u)",
+		"%s: %s a step, measured (middle half of %u%s)",
 		lw_answer_setting(answer, &recorded, &LW_WHATIF_RECORDED, setting),
-		lw_ns_format(answer->predictor->recorded_ns.value, step), replay->n_steps);
+		lw_ns_format(answer->predictor->recorded_ns.value, step), replay->n_steps,
+		lw_run_diag_text(answer->predictor->run, LW_STEP_TWO_LENGTHS)
+			? ", which are of two lengths"
+			: "");
 }
 
 /* "132 ms a step (95 %: 130 ms to 135 ms), 3.1 % less" */
@@ -316,4 +320,5 @@ void lw_answer_text(const struct lw_answer *answer, FILE *out)
 
 	say_recorded(answer, out);
 	print[answer->ask.question](answer, out);
+	lw_quality_text(answer->predictor->run, out);
 }

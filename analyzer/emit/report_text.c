@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "analyzer/emit/quality.h"
 #include "analyzer/emit/report.h"
 #include "analyzer/emit/wrap.h"
 #include "base/units.h"
@@ -148,7 +149,8 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 {
 	const struct lw_summary *summary = &analysis->summary;
 	char step[LW_UNIT_TEXT_BYTES], low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
-	char advice[LW_ADVICE_TEXT_BYTES];
+	char advice[LW_ADVICE_TEXT_BYTES], text[256];
+	size_t n;
 
 	if (!summary->n_steps) {
 		print_paragraph(out,
@@ -156,12 +158,16 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 		fputc('\n', out);
 		return;
 	}
-	fprintf(out, "  A step takes %s (middle half of %zu",
-		lw_ns_format(summary->step_ns.value, step), summary->n_steps);
+	n = (size_t)snprintf(text, sizeof(text), "A step takes %s (middle half of %zu%s",
+		lw_ns_format(summary->step_ns.value, step), summary->n_steps,
+		lw_run_diag_text(analysis->run, LW_STEP_TWO_LENGTHS) ? ", which are of two lengths"
+								     : "");
 	if (!isnan(summary->step_ns.low))
-		fprintf(out, "; 95 %%: %s to %s", lw_ns_format(summary->step_ns.low, low),
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "; 95 %%: %s to %s",
+			lw_ns_format(summary->step_ns.low, low),
 			lw_ns_format(summary->step_ns.high, high));
-	fputs(").\n", out);
+	snprintf(text + n, sizeof(text) - n, ").");
+	print_paragraph(out, text);
 	print_exposed(out, summary);
 	print_late_rank(out, summary);
 	fputs("  To change: ", out);
@@ -332,16 +338,9 @@ static void print_stragglers(FILE *out, const struct lw_summary *summary, bool i
 
 static void print_findings(FILE *out, const struct lw_run *run, const struct lw_summary *summary)
 {
-	const struct lw_diag *diag;
-
 	fprintf(out, "Quality of this run\n  %zu steps counted, %zu left out; %llu records lost\n",
 		summary->n_steps, summary->n_excluded, (unsigned long long)run->n_lost);
-	lw_vec_foreach (diag, &run->diags) {
-		char text[1024];
-
-		snprintf(text, sizeof(text), "%s: %s", diag->kind, diag->text);
-		print_paragraph(out, text);
-	}
+	lw_quality_diags(run, out);
 }
 
 void lw_report_text(

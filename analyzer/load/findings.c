@@ -31,6 +31,15 @@ static int add_refused(struct lw_loader *loader, sqlite3_stmt *row)
 		lw_store_column_text(row, 0), *detail ? ": " : "", detail);
 }
 
+/* The collector counts a death as a loss; a store that only says so of the process is no better off. */
+static int add_death(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	const char *kind = lw_loss_reason_name(LW_LOSS_DIED);
+
+	return lw_run_diag(loader->run, "loss", kind, 1, "rank %d: %s: pid %d",
+		sqlite3_column_int(row, 0), kind, sqlite3_column_int(row, 1));
+}
+
 int lw_load_findings(struct lw_loader *loader)
 {
 	int status = lw_load_each(loader,
@@ -42,10 +51,16 @@ int lw_load_findings(struct lw_loader *loader)
 
 	if (status == LW_OK)
 		status = lw_load_each(loader,
+			"SELECT rank, pid FROM process WHERE ended = 'died' AND rank >= 0 AND NOT EXISTS(SELECT 1"
+			" FROM loss l WHERE l.process_id = process.id AND l.reason = 10) ORDER BY rank, pid",
+			add_death);
+	if (status == LW_OK)
+		status = lw_load_each(loader,
 			"SELECT n.text, d.text, count(DISTINCT k.process_id) FROM hook k"
 			" LEFT JOIN string n ON n.id = k.name_id LEFT JOIN string d ON d.id = k.detail_id"
 			" WHERE k.status = 3 GROUP BY n.text, d.text ORDER BY n.text, d.text",
 			add_refused);
 	return status;
 }
+static_assert(LW_LOSS_DIED == 10, "the query of deaths");
 static_assert(LW_HOOK_REFUSED == 3, "the query of refused hooks");

@@ -165,6 +165,39 @@ def test_advise(path):
     print(f"advise: {len(advice['advice'])} advice, {len(advice['findings'])} findings")
 
 
+def altered(path, folder, name, *statements):
+    copy = os.path.join(folder, name + ".lapwing")
+    shutil.copy(path, copy)
+    with contextlib.closing(sqlite3.connect(copy)) as db:
+        for statement in statements:
+            db.execute(statement)
+        db.commit()
+    return copy
+
+
+def test_not_whole(path, folder):
+    """What is missing in a run is said by every verb, not by its exit code alone."""
+    of_rank_1 = "(SELECT t.id FROM thread t JOIN process p ON p.id = t.process_id WHERE p.rank = 1)"
+    tables = ("batch", "batch_tensor", "ready", "wait", "cycle", "collective")
+    cases = (
+        ("missing", ("1 of 2 ranks", "missing ranks: 1 of 2 ranks are not in the run"),
+         [f"DELETE FROM {table} WHERE thread_id IN {of_rank_1}" for table in tables]),
+        ("lost", ("5000 records lost", "ring full"), ["INSERT INTO loss VALUES(1, 1, 1, 5000, '')"]),
+        ("died", ("rank 1: process ended without saying so",), ["UPDATE process SET ended = 'died' WHERE rank = 1"]),
+        ("open", ("not closed",), ["UPDATE run SET closed = 0"]),
+    )
+    for name, words, statements in cases:
+        copy = altered(path, folder, name, *statements)
+        for verb in (("report",), ("predict",), ("predict", "--grid"), ("advise",),
+                     ("advise", "--explain", "horovod.fusion_cycle")):
+            text = lapwing(*verb, copy, code=3).stdout
+            joined = " ".join(text.split())
+            said = words[1:] if name == "missing" and verb[0] != "predict" else words
+            assert all(word in joined for word in said), (name, verb, text)
+    whole = lapwing("predict", path).stdout + lapwing("advise", path).stdout
+    assert "lost" not in whole and "missing" not in whole, whole
+
+
 def one_line(done, *words):
     lines = done.stderr.strip().splitlines()
     assert len(lines) == 1 and lines[0].startswith("lapwing: "), done.stderr
@@ -219,6 +252,7 @@ def main():
         test_predict(path)
         test_figures(path, folder)
         test_advise(path)
+        test_not_whole(path, folder)
         test_bad_input(path, folder)
     finally:
         shutil.rmtree(folder)

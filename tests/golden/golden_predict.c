@@ -270,6 +270,33 @@ static void all_models_stand_beside_the_measured_step(void **state)
 	compare(&answer, "models_asked", TEXT);
 }
 
+/* What is odd of the run comes with every answer, and its steps are of part of the ranks. */
+static void a_run_that_is_not_whole_says_so(void **state)
+{
+	char missing[] =
+		"2 of 6 ranks are not in the run, or recorded no operation (rank 4, 5): give the run files of all hosts";
+	char lengths[] = "11 steps take about 80 ms, 12 about 150 ms";
+	char advice[] = "not for predict to say";
+	struct lw_diag diags[] = {
+		{"load", "missing ranks", 2, missing, 0},
+		{"step", LW_STEP_TWO_LENGTHS, 23, lengths, 0},
+		{"advise", "no_advice", 1, advice, 0},
+	};
+	struct lw_rank ranks[4] = {0};
+	struct lw_forecast forecast = make_forecast("hvd_cycle", 91e6, 65536, 1e6, 4);
+	struct lw_answer answer = make_answer(LW_ASK_ONE, &forecast, 1);
+
+	(void)state;
+	make_predictor(-2.1e6);
+	run.size = 6;
+	run.n_lost = 5000;
+	run.ranks.at = ranks;
+	run.ranks.n = 4;
+	run.diags.at = diags;
+	run.diags.n = 3;
+	compare(&answer, "not_whole", TEXT | JSON);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +305,7 @@ int main(void)
 		cmocka_unit_test(a_grid_marks_recorded_best_and_extrapolated),
 		cmocka_unit_test(a_scaling_curve_has_a_band_and_its_efficiency),
 		cmocka_unit_test(all_models_stand_beside_the_measured_step),
+		cmocka_unit_test(a_run_that_is_not_whole_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
