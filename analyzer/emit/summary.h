@@ -3,8 +3,8 @@
  * summary.h - the figures of a run that every reader shows: report text, report JSON, screens.
  *
  * Reads:  a run after overlap, its fit.   Writes: nothing.
- * Of a breakdown the means are given, since means add up to the step; the step itself is its median
- * too. Intervals are 95 %, by bootstrap over counted steps.
+ * Of a breakdown the means are given, since means add up to the step; the step itself is the mean of
+ * the middle half of the steps. Intervals are 95 %, by bootstrap over counted steps.
  */
 #ifndef LAPWING_ANALYZER_EMIT_SUMMARY_H
 #define LAPWING_ANALYZER_EMIT_SUMMARY_H
@@ -51,7 +51,7 @@ struct lw_straggler {
 struct lw_summary {
 	size_t n_steps, n_excluded;
 	struct lw_figure duration_ns;
-	struct lw_figure step_ns;      /* median over steps of the mean over ranks */
+	struct lw_figure step_ns;      /* middle half over steps of the mean over ranks */
 	struct lw_figure exposed_ns;   /* mean over steps and ranks, like the next */
 	struct lw_figure exposed_frac; /* of the mean step */
 	struct lw_figure fusion_bytes, cycle_ns;

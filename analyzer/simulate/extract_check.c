@@ -16,18 +16,29 @@ static bool is_counted(const struct lw_run *run, const struct lw_batch *batch)
 	return batch->step != LW_NONE && lw_extract_is_counted(run, (size_t)batch->step);
 }
 
-/* Every process set has its own controller, and each negotiates once in every cycle. */
+/* Every process set has its own controller, the global one too where it sends nothing, and each negotiates
+ * once in every cycle. */
 static int check_process_sets(const struct lw_run *run)
 {
 	const struct lw_batch *batch;
+	bool has_global = false;
+	int other = 0;
 
 	for (size_t r = 0; r < run->ranks.n; r++)
-		lw_vec_foreach (batch, &run->ranks.at[r].batches)
-			if (batch->process_set > 0 && is_counted(run, batch))
-				return lw_fail(LW_ERR_LIMIT,
-					"this run uses process set %d beside the global one: each negotiates by itself, which the replay of Horovod's loop does not know",
-					batch->process_set);
-	return LW_OK;
+		lw_vec_foreach (batch, &run->ranks.at[r].batches) {
+			if (!is_counted(run, batch))
+				continue;
+			has_global = has_global || batch->process_set <= 0; /* -1: not known */
+			if (batch->process_set > 0 && other == 0)
+				other = batch->process_set;
+		}
+	if (other == 0)
+		return LW_OK;
+	return lw_fail(LW_ERR_LIMIT,
+		has_global
+			? "this run uses process set %d beside the global one: each negotiates by itself, which the replay of Horovod's loop does not know"
+			: "this run sends everything in process set %d, nothing in the global one: each negotiates by itself, which the replay of Horovod's loop does not know",
+		other);
 }
 
 /* Whether the first operation of step @step of rank 0 is in the same step of rank @rank. */

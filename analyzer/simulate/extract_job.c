@@ -217,7 +217,7 @@ static void find_changing(struct lw_run *run, const struct lw_replay *replay)
 	}
 	if (n_changing)
 		lw_run_diag(run, "simulate", "changing_steps", n_changing,
-			"tensors are sent in some counted steps and not in others: a predicted step is the median of such different ones");
+			"tensors are sent in some counted steps and not in others: a predicted step is the mean of the middle half of such different ones");
 }
 
 /* Without room for all, the least recently used response makes place for each new one: then a step's
@@ -360,6 +360,52 @@ static int allocate(const struct lw_run *run, struct lw_replay *replay, size_t n
 	return LW_OK;
 }
 
+/* Of step @step, on the first rank that leaves it out; NULL = it counts. */
+static const char *why_excluded(const struct lw_run *run, size_t step)
+{
+	for (size_t r = 0; r < run->ranks.n; r++)
+		if (step < run->ranks.at[r].steps.n && run->ranks.at[r].steps.at[step].excluded)
+			return run->ranks.at[r].steps.at[step].excluded;
+	return NULL;
+}
+
+/* Too few. Where there are steps enough, a longer run would not mend it. */
+static int refuse_steps(const struct lw_run *run, size_t n_counted)
+{
+	size_t n = run->ranks.at[0].steps.n, middle = n / 2;
+	const char *plural = n_counted == 1 ? "" : "s";
+
+	if (run->size == 1)
+		return lw_fail(LW_ERR_LIMIT,
+			"a job of one rank sends nothing that could be replayed; record it with two ranks or more");
+	if (n == 0 && lw_run_diag_text(run, LW_STEP_NONE))
+		return lw_fail(
+			LW_ERR_LIMIT, "no step was found: %s", lw_run_diag_text(run, LW_STEP_NONE));
+	if (n > 2 * MIN_STEPS && why_excluded(run, middle))
+		return lw_fail(LW_ERR_LIMIT,
+			"%zu counted step%s on all ranks, at least %d are needed; of %zu the others are left out, step %zu as \"%s\" (`lapwing report --steps` has them all)",
+			n_counted, plural, MIN_STEPS, n, middle, why_excluded(run, middle));
+	return lw_fail(LW_ERR_LIMIT,
+		"%zu counted step%s on all ranks, at least %d are needed; record a longer run",
+		n_counted, plural, MIN_STEPS);
+}
+
+/* Whether it is a job whose loop the simulator knows. */
+static int check_job(struct lw_run *run, const struct lw_replay *replay)
+{
+	if (run->groups.n == 0 && lw_run_diag_text(run, LW_STEP_NONE))
+		return lw_fail(LW_ERR_LIMIT, "there is nothing to replay: %s",
+			lw_run_diag_text(run, LW_STEP_NONE));
+	if (run->is_plain ||
+		(run->ranks.at[0].framework != LW_FRAMEWORK_HOROVOD && !replay->is_ddp))
+		return lw_fail(LW_ERR_LIMIT,
+			"the run is neither a Horovod nor a torch DDP job: only their loops can be replayed");
+	if (run->size > 1 || run->is_import)
+		return LW_OK;
+	return lw_run_diag(run, "simulate", "one_rank", 1,
+		"this job has one rank: its operations cross no network, so nothing that is said of other bandwidths, latencies or sizes of them is of a network; record it with two ranks or more");
+}
+
 int lw_extract_job(struct lw_run *run, struct lw_replay *replay)
 {
 	size_t n_steps = 0;
@@ -369,19 +415,13 @@ int lw_extract_job(struct lw_run *run, struct lw_replay *replay)
 	if (run->ranks.n == 0)
 		return lw_fail(LW_ERR_LIMIT, "the run holds no rank");
 	replay->is_ddp = run->ranks.at[0].framework == LW_FRAMEWORK_TORCH_DDP;
-	if (run->is_plain ||
-		(run->ranks.at[0].framework != LW_FRAMEWORK_HOROVOD && !replay->is_ddp))
-		return lw_fail(LW_ERR_LIMIT,
-			"the run is neither a Horovod nor a torch DDP job: only their loops can be replayed");
+	status = check_job(run, replay);
+	if (status < 0)
+		return status;
 	for (size_t s = 0; s < run->ranks.at[0].steps.n; s++)
 		n_steps += lw_extract_is_counted(run, s);
-	if (n_steps < MIN_STEPS && run->size == 1)
-		return lw_fail(LW_ERR_LIMIT,
-			"a job of one rank sends nothing that could be replayed; record it with two ranks or more");
 	if (n_steps < MIN_STEPS)
-		return lw_fail(LW_ERR_LIMIT,
-			"%zu counted step%s on all ranks, at least %d are needed; record a longer run",
-			n_steps, n_steps == 1 ? "" : "s", MIN_STEPS);
+		return refuse_steps(run, n_steps);
 	status = lw_extract_check(run, replay);
 	if (status < 0)
 		return status;

@@ -18,7 +18,7 @@ struct lw_predictor {
 	struct lw_run *run;
 	struct lw_replay *replay;
 	struct lw_fit fit;
-	struct lw_figure recorded_ns; /* median recorded step, measured */
+	struct lw_figure recorded_ns; /* mean of the middle half of the recorded steps, measured */
 	/* what each model says of the recorded setting, by its row; asked for when first needed */
 	struct lw_figure base_ns[LW_MODELS_MAX];
 	bool has_base[LW_MODELS_MAX];

@@ -58,7 +58,7 @@ struct lw_replay {
 	double batches_per_step;
 	uint64_t min_batch_bytes, max_batch_bytes;
 	/* what the replay of the recorded setting showed */
-	double bias_ns;     /* recorded median - simulated median, added to every prediction */
+	double bias_ns;     /* recorded - simulated middle half, added to every prediction */
 	double residual_ns; /* half width of the 95 % interval of recorded - simulated, step by step */
 	double error_frac;  /* of the replay before it was corrected: |bias| / recorded */
 	uint32_t n_clamped; /* ready times outside their step */
@@ -143,7 +143,7 @@ void lw_replay_free(struct lw_replay *replay);
 int lw_replay_scale(const struct lw_replay *replay, const struct lw_whatif *whatif,
 	struct lw_wire_scale *ret_scale);
 
-/** lw_replay_recorded() - the middle of the recorded steps, with the interval of their median. */
+/** lw_replay_recorded() - the mean of the middle half of the recorded steps; see lw_stats_step(). */
 struct lw_figure lw_replay_recorded(const struct lw_replay *replay);
 
 /** lw_replay_n() - how many steps a prediction stands on; the length of @ret_step_ns below. */

@@ -102,7 +102,11 @@ static void several_process_sets_are_refused(void **state)
 	run->ranks.at[0].batches.at[0].process_set = 1;
 	lw_replay_free(replay_of(run));
 	run->ranks.at[0].batches.at[run->ranks.at[0].batches.n - 1].process_set = 2;
-	assert_refused(run, "process set 2");
+	assert_refused(run, "process set 2 beside the global one");
+	for (size_t r = 0; r < run->ranks.n; r++)
+		for (size_t b = 0; b < run->ranks.at[r].batches.n; b++)
+			run->ranks.at[r].batches.at[b].process_set = 3;
+	assert_refused(run, "everything in process set 3, nothing in the global one");
 	sim_run_free(run);
 }
 
@@ -294,6 +298,33 @@ static void one_step_is_too_few(void **state)
 		for (size_t s = 2; s < run->ranks.at[r].steps.n; s++)
 			run->ranks.at[r].steps.at[s].excluded = "warm-up";
 	assert_refused(run, "1 counted step on all ranks");
+	assert_refused(run, "of 12 the others are left out, step 6 as \"warm-up\"");
+	sim_run_free(run);
+}
+
+static void a_run_without_steps_says_why(void **state)
+{
+	struct lw_run *run = run_of(2);
+
+	(void)state;
+	for (size_t r = 0; r < 2; r++)
+		run->ranks.at[r].steps.n = 0;
+	assert_int_equal(lw_run_diag(run, "step", LW_STEP_NONE, 1, "no operation recurs"), 0);
+	assert_refused(run, "no step was found: no operation recurs");
+	sim_run_free(run);
+}
+
+static void one_rank_crosses_no_network(void **state)
+{
+	struct lw_run *run = run_of(1);
+
+	(void)state;
+	lw_replay_free(replay_of(run));
+	assert_int_equal(diag_of(run, "one_rank"), 1);
+	sim_run_free(run);
+	run = run_of(2);
+	lw_replay_free(replay_of(run));
+	assert_int_equal(diag_of(run, "one_rank"), 0);
 	sim_run_free(run);
 }
 
@@ -310,6 +341,8 @@ int main(void)
 		cmocka_unit_test(a_full_cache_is_said),
 		cmocka_unit_test(settings_of_groups_and_of_gpus_are_taken),
 		cmocka_unit_test(one_step_is_too_few),
+		cmocka_unit_test(a_run_without_steps_says_why),
+		cmocka_unit_test(one_rank_crosses_no_network),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
