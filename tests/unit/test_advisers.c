@@ -370,21 +370,37 @@ static void ask_again(struct asked *asked)
 	assert_int_equal(lw_advise(asked->run, &asked->list), 0);
 }
 
-static void the_torus_is_for_hosts_of_several_ranks_and_nccl(void **state)
+/* Two hosts of four ranks each. */
+static void set_hosts(struct asked *asked, int transport)
 {
 	static const char *const hosts[] = {"a", "b"};
+
+	for (size_t r = 0; r < 8; r++) {
+		asked->run->ranks.at[r].host = (char *)(uintptr_t)hosts[r / 4];
+		asked->run->ranks.at[r].transport = transport;
+	}
+}
+
+/* Many small operations, whose messages take long. */
+static void job_init_hosts(struct job *job, struct asked *ret_asked)
+{
+	job_init_mixed(job, 8, 60, 5000);
+	job->spec.setting.fusion_bytes = 0;
+	job->link = (struct job_link){8 * JOB_MS, 20};
+	job->spec.cost.round_ns = 8 * JOB_MS;
+	*ret_asked = ask(job);
+	assert_false(lw_advise_spoke(&ret_asked->list, "horovod.hierarchical"));
+	set_hosts(ret_asked, LW_TRANSPORT_GLOO);
+}
+
+static void the_torus_is_for_hosts_of_several_ranks_and_nccl(void **state)
+{
+	const struct lw_advice *advice;
 	struct job job;
 	struct asked asked;
 
 	(void)state;
-	job_init_mixed(&job, 8, 60, 5000);
-	job.spec.setting.fusion_bytes = 0;
-	job.link = (struct job_link){8 * JOB_MS, 20};
-	job.spec.cost.round_ns = 8 * JOB_MS;
-	asked = ask(&job);
-	assert_false(lw_advise_spoke(&asked.list, "horovod.hierarchical"));
-	for (size_t r = 0; r < 8; r++)
-		asked.run->ranks.at[r].host = (char *)(uintptr_t)hosts[r / 4];
+	job_init_hosts(&job, &asked);
 	ask_again(&asked);
 	assert_null(job_find(&asked.list, "horovod.hierarchical"));
 	assert_non_null(strstr(finding(&asked, "horovod.hierarchical"), "over NCCL only"));
@@ -392,13 +408,64 @@ static void the_torus_is_for_hosts_of_several_ranks_and_nccl(void **state)
 		asked.run->ranks.at[r].transport = LW_TRANSPORT_NCCL;
 	ask_again(&asked);
 	print_message("%s\n", finding(&asked, "horovod.hierarchical"));
-	if (job_find(&asked.list, "horovod.hierarchical")) {
-		const struct lw_advice *advice = job_find(&asked.list, "horovod.hierarchical");
+	assert_null(job_find(&asked.list, "horovod.hierarchical"));
+	assert_non_null(strstr(finding(&asked, "horovod.hierarchical"), "since 0.26"));
+	for (size_t r = 0; r < 8; r++)
+		asked.run->ranks.at[r].setting_source[LW_SETTING_TORUS_ALLREDUCE] = LW_SOURCE_LIVE;
+	ask_again(&asked);
+	advice = job_must_find(&asked.list, "horovod.hierarchical");
+	print_message("%s\n", advice->why);
+	assert_string_equal(advice->set[0].name, "HOROVOD_TORUS_ALLREDUCE");
+	assert_int_equal(advice->gain_frac.how, LW_ASSUMED);
+	done(&asked);
+}
 
-		print_message("%s\n", advice->why);
-		assert_string_equal(advice->set[0].name, "HOROVOD_TORUS_ALLREDUCE");
-		assert_int_equal(advice->gain_frac.how, LW_ASSUMED);
+/* What is on already is not advised, and what it brought is not in the run. */
+static void reducing_inside_hosts_is_not_advised_twice(void **state)
+{
+	static const enum lw_setting settings[] = {
+		LW_SETTING_TORUS_ALLREDUCE, LW_SETTING_HIERARCHICAL_ALLREDUCE};
+	struct job job;
+	struct asked asked;
+
+	(void)state;
+	job_init_hosts(&job, &asked);
+	for (size_t i = 0; i < 2; i++) {
+		for (size_t r = 0; r < 8; r++) {
+			struct lw_rank *rank = &asked.run->ranks.at[r];
+
+			rank->transport = LW_TRANSPORT_NCCL;
+			rank->setting[settings[i]] = 1;
+			rank->setting[settings[1 - i]] = 0;
+		}
+		ask_again(&asked);
+		assert_null(job_find(&asked.list, "horovod.hierarchical"));
+		print_message("%s\n", finding(&asked, "horovod.hierarchical"));
+		assert_non_null(strstr(finding(&asked, "horovod.hierarchical"), "ALLREDUCE is on"));
 	}
+	done(&asked);
+}
+
+/* Large operations: all hangs on what the copies and messages inside a host cost. */
+static void a_gain_that_hangs_on_what_is_not_known_is_not_called_none(void **state)
+{
+	struct job job;
+	struct asked asked;
+	const char *text;
+
+	(void)state;
+	job_init_hosts(&job, &asked);
+	done(&asked);
+	job.link = (struct job_link){0.1 * JOB_MS, 400};
+	job.spec.cost.round_ns = 0.1 * JOB_MS;
+	asked = ask(&job);
+	set_hosts(&asked, LW_TRANSPORT_NCCL);
+	ask_again(&asked);
+	text = finding(&asked, "horovod.hierarchical");
+	print_message("%s\n", text);
+	assert_null(job_find(&asked.list, "horovod.hierarchical"));
+	assert_non_null(strstr(text, "hangs on what a message there costs"));
+	assert_null(strstr(text, "no more than the error"));
 	done(&asked);
 }
 
@@ -494,6 +561,8 @@ int main(void)
 		cmocka_unit_test(sparse_gradients_pay_below_one_over_n),
 		cmocka_unit_test(sizes_that_a_run_does_not_hold_ask_for_a_probe),
 		cmocka_unit_test(the_torus_is_for_hosts_of_several_ranks_and_nccl),
+		cmocka_unit_test(reducing_inside_hosts_is_not_advised_twice),
+		cmocka_unit_test(a_gain_that_hangs_on_what_is_not_known_is_not_called_none),
 		cmocka_unit_test(a_star_is_seen_in_what_ranks_send),
 		cmocka_unit_test(what_can_be_set_comes_first_and_ids_are_known),
 	};
