@@ -122,6 +122,7 @@ static void put_model(struct lw_json *json, const struct lw_analysis *analysis)
 	}
 	lw_json_array_end(json);
 	lw_json_double(json, "mape_frac", cost ? cost->mape_frac : (double)NAN);
+	lw_json_double(json, "cross_frac", cost ? cost->cross_frac : (double)NAN);
 	lw_json_object_end(json);
 }
 

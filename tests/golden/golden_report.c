@@ -115,6 +115,27 @@ static void a_ddp_job_without_waits(void **state)
 	report(&spec, "ddp_without_waits", false);
 }
 
+/* Sizes enough to say how far the fitted cost is off. */
+static void a_job_of_four_sizes(void **state)
+{
+	static const struct make_tensor tensors[] = {
+		{"allreduce.a", 4000000, 10000000, 0},
+		{"allreduce.b", 40000, 20000000, 1},
+		{"allreduce.c", 400000, 30000000, 2},
+		{"allreduce.d", 1000000, 40000000, 3},
+	};
+	struct make_run spec = make_run_job(2, 6);
+
+	(void)state;
+	spec.tensors = tensors;
+	spec.n_tensors = 4;
+	spec.wire_ns[0] = 9000000;
+	spec.wire_ns[1] = 1100000;
+	spec.wire_ns[2] = 1700000;
+	spec.wire_ns[3] = 3100000;
+	report(&spec, "four_sizes", false);
+}
+
 static void a_plain_program(void **state)
 {
 	struct make_run spec = make_run_job(2, 6);
@@ -143,6 +164,7 @@ int main(void)
 		cmocka_unit_test(a_horovod_job_with_one_slow_rank),
 		cmocka_unit_test(a_job_that_lost_records_and_a_rank),
 		cmocka_unit_test(a_ddp_job_without_waits),
+		cmocka_unit_test(a_job_of_four_sizes),
 		cmocka_unit_test(a_plain_program),
 		cmocka_unit_test(a_run_without_a_collective),
 	};
