@@ -120,6 +120,7 @@ static void scaling(
 		.volume_frac = 1,
 		.compute_ns = values[LW_FIT_COMPUTE_NS],
 		.bytes_per_step = values[LW_FIT_BYTES_PER_STEP],
+		.is_csf_alone = f->fit->why_no_mean_step != NULL,
 		.fusion_bytes = f->fit->fusion_bytes,
 		.cycle_ns = f->fit->cycle_ns};
 	struct lw_scaling answer[LW_SCALING_N];
@@ -227,6 +228,25 @@ static int order_layers(const struct lw_collected *data, const double *ones, str
 	return LW_OK;
 }
 
+/* Members and batches of one step differ by padding, which is less. */
+static const double apart_frac = 0.01;
+
+/* Every layer is sent once in the step that the models see: together they are what a step sends, or that step
+ * is none of the run. Decided once: a resample of steps does not change what the layers are. */
+static const char *why_no_mean_step(const struct fitting *f, const double *ones)
+{
+	double values[LW_FIT_N_FIGURES], layers_bytes = 0, sent_bytes;
+
+	means_of_blocks(f, ones, values);
+	sent_bytes = values[LW_FIT_BYTES_PER_STEP];
+	for (size_t i = 0; i < f->fit->n_layers; i++)
+		layers_bytes += f->fit->layers[i].bytes;
+	if (f->fit->n_layers == 0 || isnan(sent_bytes)) /* there are other words for that */
+		return NULL;
+	return fabs(layers_bytes - sent_bytes) > apart_frac * sent_bytes ? LW_FIT_NO_MEAN_STEP
+									 : NULL;
+}
+
 static int choose_costs(const struct fitting *f)
 {
 	for (size_t k = 0; k < LW_FIT_N_COSTS; k++) {
@@ -285,7 +305,12 @@ static void deliver(
 		LW_FIT_IDLE_ROUND_NS, LW_FIT_OSF_MEASURED};
 
 	for (size_t i = 0; i < LW_FIT_N_FIGURES; i++) {
-		fit->figure[i] = not_negative(figures[i], missing_text((enum lw_fit_figure)i));
+		bool is_of_mean_step = i >= LW_FIT_OSF && i <= LW_FIT_OSF_F_PAPER;
+		const char *missing = is_of_mean_step && fit->why_no_mean_step
+					      ? fit->why_no_mean_step
+					      : missing_text((enum lw_fit_figure)i);
+
+		fit->figure[i] = not_negative(figures[i], missing);
 		if (is_extrapolated[i] && !isnan(figures[i].value))
 			fit->figure[i].why =
 				"extrapolated: the model sends sizes that the run does "
@@ -331,6 +356,7 @@ static int fit_all(const struct lw_run *run, struct fitting *f)
 	if (!f->sizes || !f->layers || !f->slots || !figures || !values)
 		goto out;
 	read_setting(run, fit);
+	fit->why_no_mean_step = why_no_mean_step(f, ones);
 	status = choose_costs(f);
 	if (status == LW_OK)
 		status = resample(f, ones, values, is_extrapolated);

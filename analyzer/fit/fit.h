@@ -22,6 +22,8 @@
 	"operations of one size only, or none, or no growth with size: a fixed cost and a rate cannot be told apart; a run with `lapwing record --probe` would tell"
 #define LW_FIT_NO_MODEL                                                                            \
 	"needs ready times, and operations of the sizes that the model sends: a run with `lapwing record --probe` holds more of them"
+#define LW_FIT_NO_MEAN_STEP                                                                        \
+	"tensors come and go from step to step, or some have no ready times: together they hold other bytes than a step sends, and a model of one mean step counts each once"
 #define LW_FIT_NO_MODEL_Q "needs what osf needs, and the fusion threshold and cycle time in force"
 #define LW_FIT_FIGURES(X)                                                                                         \
 	X(STEP_NS, "step_ns", "mean over counted steps and ranks", "no step counts")                              \
@@ -112,6 +114,7 @@ struct lw_fit {
 	struct lw_fit_cost cost[LW_FIT_N_COSTS];
 	struct lw_fit_layer *layers;
 	size_t n_layers;
+	const char *why_no_mean_step;  /* the layers are not what a step sends; NULL = they are */
 	size_t n_steps;                /* counted on every rank */
 	size_t n_groups;               /* allreduces that were used */
 	size_t n_partial;              /* not used: not on every rank of the run */

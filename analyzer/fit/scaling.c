@@ -66,6 +66,8 @@ void lw_scaling(const struct lw_scaling_job *job, struct lw_fusion_slot *slots,
 		*answer = (struct lw_scaling){.factor = NAN};
 		if (job->n_layers == 0 || job->cost->form == LW_COST_NONE)
 			continue;
+		if (job->is_csf_alone && model != LW_SCALING_CSF)
+			continue;
 		answer->factor = factor_of(job, (enum lw_scaling_model)model, link, slots);
 		if (answer->is_extrapolated && !job->cost->slope_known)
 			answer->factor = NAN;
@@ -81,7 +83,7 @@ double lw_scaling_comm_ns(
 	double comm_ns = 0;
 
 	*ret_is_extrapolated = false;
-	if (job->n_layers == 0 || job->cost->form == LW_COST_NONE)
+	if (job->n_layers == 0 || job->cost->form == LW_COST_NONE || job->is_csf_alone)
 		return NAN;
 	if (is_fused)
 		lw_fusion_plan(job->layers, job->n_layers, job->fusion_bytes, job->cycle_ns,

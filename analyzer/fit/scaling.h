@@ -21,8 +21,9 @@ struct lw_scaling_job {
 	const struct lw_cost *cost; /* of one allreduce, as recorded */
 	/* what is asked of it; 1 = as recorded. Of each cost, at most latency_ns do not depend on the size. */
 	double latency_ns, latency_frac, volume_frac;
-	double compute_ns;             /* T_comp */
-	double bytes_per_step;         /* of the one allreduce of CSF */
+	double compute_ns;     /* T_comp */
+	double bytes_per_step; /* of the one allreduce of CSF */
+	bool is_csf_alone;     /* the layers are not those of one step: nothing else is said */
 	double fusion_bytes, cycle_ns; /* NAN = not known: no OSF_f */
 };
 

@@ -69,6 +69,7 @@ static int closed_init(struct closed *closed, const struct lw_replay *replay,
 		.compute_ns =
 			n_passes * whatif->compute_frac * fit->figure[LW_FIT_COMPUTE_NS].value,
 		.bytes_per_step = wire_frac * fit->figure[LW_FIT_BYTES_PER_STEP].value,
+		.is_csf_alone = fit->why_no_mean_step != NULL,
 		.fusion_bytes =
 			isfinite(whatif->fusion_bytes) ? whatif->fusion_bytes : fit->fusion_bytes,
 		.cycle_ns = isfinite(whatif->cycle_ns) ? whatif->cycle_ns : fit->cycle_ns};

@@ -20,6 +20,8 @@ static struct lw_figure scaling_figure(const struct lw_predictor *predictor,
 		return predictor->fit.figure[LW_FIT_CSF + model];
 	if (lw_closed_unknown(whatif))
 		figure.why = lw_closed_unknown(whatif);
+	else if (isnan(figure.value) && predictor->fit.why_no_mean_step)
+		figure.why = predictor->fit.why_no_mean_step;
 	else if (isnan(figure.value))
 		figure.why = model < LW_SCALING_OSF_F ? LW_FIT_NO_MODEL : LW_FIT_NO_MODEL_Q;
 	else

@@ -232,6 +232,10 @@ int lw_fine_predict(const struct lw_replay *replay, const struct lw_fit *fit,
 		answer.why = LW_FIT_NO_SIZES;
 		goto done;
 	}
+	if (fit->why_no_mean_step) {
+		answer.why = fit->why_no_mean_step;
+		goto done;
+	}
 	mean = mean_input(&job.input);
 	watcher.input = mean;
 	watcher.wire = &wire;
@@ -325,12 +329,14 @@ int lw_coarse_predict(const struct lw_replay *replay, const struct lw_fit *fit,
 	}
 	compute_ns /= job.input.n_steps - 1;
 	tail_ns /= job.input.n_steps - 1;
-	if (recorded_ns > 0)
+	/* what was recorded needs no ratio; without one nothing else can be said */
+	if (!lw_whatif_is_recorded(replay, whatif) && recorded_ns != 0)
 		comm_ns *= asked_ns / recorded_ns;
 	answer.step_ns = lw_pnorm(compute_ns, comm_ns, power) + tail_ns;
 	if (isnan(answer.step_ns) || isnan(comm_ns))
 		answer = (struct lw_mean_step){.step_ns = NAN,
 			.why = lw_closed_unknown(whatif) ? lw_closed_unknown(whatif)
+			       : fit->why_no_mean_step   ? fit->why_no_mean_step
 							 : LW_FIT_NO_MODEL};
 	*ret_answer = answer;
 done:

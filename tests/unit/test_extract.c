@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/simulate/replay.h"
+#include "analyzer/simulate/forecast.h"
 #include "base/units.h"
 #include "tests/unit/sim_run.h"
 
@@ -206,6 +206,67 @@ static void tensors_may_come_and_go(void **state)
 	sim_run_free(run);
 }
 
+/* Under another name in every other step: the run then holds a tensor more than any of its steps sends. */
+static void rename_in_every_other_step(struct lw_run *run, uint32_t tensor)
+{
+	struct lw_tensor other = run->tensors.at[tensor];
+	uint32_t renamed = (uint32_t)run->tensors.n;
+
+	other.name = "another";
+	assert_int_equal(lw_vec_push(&run->tensors, other), LW_OK);
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		const struct lw_rank *rank = &run->ranks.at[r];
+		const struct lw_batch *batch;
+
+		lw_vec_foreach (batch, &rank->batches)
+			for (uint32_t m = 0; m < batch->n_members && batch->step % 2; m++)
+				if (rank->members.at[batch->first_member + m].tensor == tensor)
+					rank->members.at[batch->first_member + m].tensor = renamed;
+	}
+}
+
+static void models_of_one_mean_step_say_nothing_of_tensors_that_come_and_go(void **state)
+{
+	struct lw_run *run = run_of(2);
+	struct lw_predictor *predictor;
+	struct lw_whatif whatif = LW_WHATIF_RECORDED;
+	struct lw_forecast forecast;
+	size_t n_models, n_known = 0;
+	const struct lw_model *models = lw_models(&n_models);
+
+	(void)state;
+	rename_in_every_other_step(run, N_TENSORS - 1);
+	assert_int_equal(lw_predictor_new(run, &predictor), LW_OK);
+	assert_false(isnan(predictor->fit.figure[LW_FIT_CSF].value));
+	for (size_t i = LW_FIT_OSF; i <= LW_FIT_OSF_F_PAPER; i++) {
+		const struct lw_figure *figure = &predictor->fit.figure[i];
+
+		assert_true(isnan(figure->value) && isnan(figure->low) && isnan(figure->high));
+		assert_non_null(strstr(figure->why, "come and go"));
+	}
+	/* the twin, which replays each step; csf, which sums up bytes; and coarse, which was measured */
+	for (size_t i = 0; i < n_models; i++) {
+		const struct lw_figure *step_ns = &forecast.prediction.step_ns;
+
+		assert_int_equal(
+			lw_forecast(predictor, &models[i], &LW_WHATIF_RECORDED, &forecast), LW_OK);
+		print_message("%s: %.3f ms, %s\n", models[i].name, step_ns->value / 1e6,
+			step_ns->why ? step_ns->why : "known");
+		n_known += !isnan(step_ns->value);
+		assert_true(!isnan(step_ns->value) || strstr(step_ns->why, "come and go"));
+	}
+	assert_int_equal(n_known, 3);
+	whatif.bandwidth_frac = 2; /* to coarse, a ratio of sums over the layers */
+	assert_int_equal(
+		lw_forecast(predictor, lw_model_find("coarse"), &whatif, &forecast), LW_OK);
+	assert_true(isnan(forecast.prediction.step_ns.value));
+	assert_non_null(strstr(forecast.prediction.step_ns.why, "come and go"));
+	assert_true(isnan(forecast.scaling[LW_SCALING_OSF].value));
+	assert_non_null(strstr(forecast.scaling[LW_SCALING_OSF].why, "come and go"));
+	lw_predictor_free(predictor);
+	sim_run_free(run);
+}
+
 static void recorded_groups_are_found_by_their_names(void **state)
 {
 	static const char *const names[N_TENSORS] = {"allreduce.fc_1of2",
@@ -337,6 +398,7 @@ int main(void)
 		cmocka_unit_test(a_tensor_of_some_ranks_alone_is_refused_or_left_out),
 		cmocka_unit_test(tensors_that_change_their_size_are_refused),
 		cmocka_unit_test(tensors_may_come_and_go),
+		cmocka_unit_test(models_of_one_mean_step_say_nothing_of_tensors_that_come_and_go),
 		cmocka_unit_test(recorded_groups_are_found_by_their_names),
 		cmocka_unit_test(a_full_cache_is_said),
 		cmocka_unit_test(settings_of_groups_and_of_gpus_are_taken),
