@@ -224,6 +224,7 @@ static void published_steps_are_explained_as_well_as_by_others(void **state)
 		size_t n_steps;
 		double mape_frac;
 	} rows[] = {{"imagenet", 288, .074}, {"cifar10", 329, .078}, {"yolov3", 108, .074}};
+	size_t n_missing = 0;
 
 	(void)state;
 	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
@@ -235,6 +236,7 @@ static void published_steps_are_explained_as_well_as_by_others(void **state)
 		n = read_steps(path, 0);
 		if (n == 0) {
 			print_message("%s: not here; it was not compared\n", path);
+			n_missing++;
 			continue;
 		}
 		assert_int_equal(n, rows[r].n_steps);
@@ -250,6 +252,8 @@ static void published_steps_are_explained_as_well_as_by_others(void **state)
 		print_fit("  with 1 to 16 ranks on 1 to 4 hosts", n, &fit);
 		assert_true(fit.knows_intra_slope);
 	}
+	if (n_missing)
+		skip();
 }
 
 int main(void)

@@ -437,6 +437,7 @@ static void published_tables_give_the_published_coefficients(void **state)
 		{PUBLIC "bcaffe_allreduce8.log", 710.71, 3.507793e-3, 0.398, 93.07, 4.702668e-3,
 			0.201, 6.12739, 44.6721, 3.21653e-3, 844.077, 12288, 0.075},
 	};
+	size_t n_missing = 0;
 
 	(void)state;
 	for (size_t r = 0; r < N_OF(rows); r++) {
@@ -446,6 +447,7 @@ static void published_tables_give_the_published_coefficients(void **state)
 
 		if (n == 0) {
 			print_message("%s: not here; it was not compared\n", rows[r].path);
+			n_missing++;
 			continue;
 		}
 		assert_int_equal(n, 266);
@@ -471,6 +473,8 @@ static void published_tables_give_the_published_coefficients(void **state)
 		assert_int_not_equal(cost.form, LW_COST_AFFINE);
 		lw_cost_done(&cost);
 	}
+	if (n_missing)
+		skip();
 }
 
 static void the_googlenet_trace_gives_the_published_line(void **state)
@@ -487,7 +491,7 @@ static void the_googlenet_trace_gives_the_published_line(void **state)
 	(void)state;
 	if (!file) {
 		print_message("%s: not here; it was not compared\n", path);
-		return;
+		skip();
 	}
 	while (fgets(line, sizeof(line), file)) {
 		const char *fields = strstr(line, "] [");

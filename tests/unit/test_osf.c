@@ -383,7 +383,7 @@ static void a_measured_trace_gives_the_published_figures(void **state)
 	(void)state;
 	if (!read_trace(layers, comm_ns)) {
 		print_message("%s: not here; its figures were not compared\n", trace_path);
-		return;
+		skip();
 	}
 	for (size_t i = 0; i < N_LAYERS; i++)
 		backward_ns += layers[i].backward_ns;

@@ -159,15 +159,20 @@ static void figures_are_those_of_a_plain_parser(void **state)
 /* Every figure of the public oracle, where the files are at hand. */
 static void public_timelines_have_their_known_figures(void **state)
 {
+	size_t n_missing = 0;
+
 	(void)state;
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
 		if (access(foreign[i].path, R_OK) < 0) {
 			print_message("not at hand, not checked: %s\n", foreign[i].path);
+			n_missing++;
 			continue;
 		}
 		check(&foreign[i]);
 		print_message("checked: %s\n", foreign[i].path);
 	}
+	if (n_missing)
+		skip();
 }
 
 /* ---- texts that the tests make ------------------------------------------------------------------ */
