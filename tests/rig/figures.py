@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 
+import differences
 import grid
 from measure import FIGURE_CELLS, FIGURE_MODELS, LAPWING, ask
 
@@ -14,25 +15,6 @@ DRAW = os.path.join(os.path.dirname(os.path.dirname(LAPWING)), "tests", "draw")
 FACTORS = {"csf": "CSF", "osf": "OSF", "osf_f": "OSF_f"}
 PHASES = {"negotiate_ns": "NEGOTIATE", "wait_ns": "WAIT", "allreduce_ns": "ALLREDUCE", "misc_ns": "MISC"}
 Q_NAMES = ["0", "64 KiB", "1 MiB", "16 MiB", "128 MiB"]
-
-DIFFERENCES = """### What differs from the paper, and why
-
-- CSF misses most where fusion is off and tensors are many (resnet50, Q = 0): it sends all gradients as one operation, so it
-  leaves out the fixed cost that each of the 161 operations pays. That cost is large here, since ranks share two cores;
-  with NCCL on GPUs of their own it is small, so CSF is low in the paper for the opposite reason: it leaves out the overlap.
-- OSF knows no fusion and pays that cost for every tensor at any Q, so resnet50 comes out far too slow with fusion on. What it
-  misses of tiny and convnet without fusion is not explained.
-- OSF_f falls back to CSF when Q is larger than the model (resnet50, 16 and 128 MiB): its buffer is sent when it is full or when
-  a timeout has passed between two tensors. Horovod has no such timeout: each cycle sends what is ready, so operations go out
-  during backward however large Q is, and the real factor is higher. vgg has one tensor of 74 % that dominates every plan,
-  so this matters less there. The twin of the loop (hvd_cycle) has no such error; see the tables above.
-- WAIT is large: these links are slow beside the computing, so a tensor waits behind the operations before it. The paper
-  counts waiting for the buffer alone, and phases here overlap each other: they do not add up to the step.
-- NEGOTIATE is not negligible: Horovod negotiates on the thread that also executes, so gradients that become ready during an
-  operation are agreed on after it. With fast links operations are short and this vanishes.
-- WAIT falls with Q here where it rises in the paper: without a timeout a larger Q delays nothing, and fewer operations queue.
-- The number of operations falls as in the paper, but ends at how many cycles and operations fit into backward, not at the size of
-  the model over Q. A Q far above what a cycle gathers changes nothing."""
 
 
 class Point:
@@ -44,15 +26,22 @@ class Point:
         self.sf, self.step_ms = single_s / job["median_s"], job["median_s"] * 1e3
         self.error = {name: predicted["scaling"][key]["value"] and predicted["scaling"][key]["value"] / self.sf - 1
                       for key, name in FACTORS.items()}
+        self.unknown = {name: told(predicted["diag"], key) for key, name in FACTORS.items() if self.error[name] is None}
         ranks = report["ranks"]
         self.phases_ms = {name: sum(r["phases"][key]["value"] for r in ranks) / len(ranks) / 1e6 for key, name in PHASES.items()}
         self.n_operations = report["collectives"]["n_per_step"]["value"]
 
 
+def told(diag, key):
+    """Why predict gives no figure for a scaling factor, in its words."""
+    begin = f"scaling.{key}: "
+    return next((d["text"].removeprefix(begin) for d in diag if d["text"].startswith(begin)), "lapwing does not say why")
+
+
 class Figures:
     def __init__(self, out, store, folder):
         self.out, self.store, self.folder = out, store, folder
-        self.points = {}
+        self.points, self.phase_points, self.differs = {}, {}, []
 
     def point(self, model, n, fusion_bytes):
         key = (model, n, fusion_bytes)
@@ -68,7 +57,7 @@ class Figures:
         self.out("| | " + " | ".join(labels) + " |")
         self.out("|" + "---|" * (len(labels) + 1))
         for row, values in series.items():
-            shown = ("" if v is None else f"{100 * v:+.1f} %" if is_percent else text.format(v) for v in values)
+            shown = ("not known" if v is None else f"{100 * v:+.1f} %" if is_percent else text.format(v) for v in values)
             self.out(f"| {row} | " + " | ".join(shown) + " |")
         self.out()
         if not os.path.exists(DRAW):
@@ -87,8 +76,15 @@ class Figures:
             self.out.misses.append(f"figure {figure}: {sum(p is None for p in points)} of {len(points)} runs not recorded")
         return all(points)
 
-    def errors(self, points, names=FACTORS.values()):
-        return {name: [p and p.error[name] for p in points] for name in names}
+    def show_errors(self, labels, points, names=FACTORS.values(), **how):
+        """The errors of the factors; below the figure why one is not known."""
+        self.show(labels=labels, series={name: [p.error[name] for p in points] for name in names}, y_title="error of the scaling factor", is_percent=True, **how)
+        unknown = {}
+        for label, point in zip(labels, points):
+            for name in (n for n in names if n in point.unknown):
+                unknown.setdefault((name, point.unknown[name]), []).append(label)
+        for (name, why), where in unknown.items():
+            self.out(f"{name} of {', '.join(where)} is not known: {why}.\n")
 
     def fig3(self):
         points = [self.point(model, 4, 0) for model in grid.MODELS]
@@ -97,8 +93,8 @@ class Figures:
         self.out("### Figure 3: errors without fusion, by model\n")
         self.out("N = 4, Q = 0. Paper (N = 32): CSF 8 to 52 %, OSF 0.5 to 8.4 %.\n")
         self.out(f"Measured SF: {', '.join(f'{m} {p.sf:.3f}' for m, p in zip(grid.MODELS, points))}.\n")
-        self.show("fig3", "Error of CSF and OSF without fusion, N = 4", "", list(grid.MODELS), "error of the scaling factor",
-                  self.errors(points, ("CSF", "OSF")), "bar", is_percent=True)
+        self.show_errors(list(grid.MODELS), points, ("CSF", "OSF"), name="fig3", title="Error of CSF and OSF without fusion, N = 4", x_title="", kind="bar")
+        self.differs += differences.errors_without_fusion(dict(zip(grid.MODELS, points)))
 
     def fig4(self):
         for model in FIGURE_MODELS:
@@ -108,18 +104,20 @@ class Figures:
             self.out(f"### Figure 4: errors over Q and N, {model}\n")
             self.out("Paper (ResNet101, N = 32): OSF_f at most 3.2 %, CSF at most 16.1 %; (VGG16) all at most 9.6 %.\n")
             self.out(f"N = 4; measured SF: {', '.join(f'{q} {p.sf:.3f}' for q, p in zip(Q_NAMES, points))}.\n")
-            self.show(f"fig4-{model}-q", f"Error over Q, {model}, N = 4", "Q", Q_NAMES, "error of the scaling factor", self.errors(points), "line", is_percent=True)
+            self.show_errors(Q_NAMES, points, name=f"fig4-{model}-q", title=f"Error over Q, {model}, N = 4", x_title="Q", kind="line")
+            self.differs += differences.errors_over_q(model, dict(zip(Q_NAMES, points)))
             for fusion_bytes in (0, grid.DEFAULT[0]):
                 points = [self.point(model, n, fusion_bytes) for n in grid.RANKS]
                 name = Q_NAMES[grid.FUSION_BYTES.index(fusion_bytes)]
                 if self.has_all(f"4, {model}, over N, Q = {name}", points):
                     self.out(f"Q = {name}; measured SF: {', '.join(f'N = {n} {p.sf:.3f}' for n, p in zip(grid.RANKS, points))}.\n")
-                    self.show(f"fig4-{model}-n-{name.replace(' ', '').lower()}", f"Error over N, {model}, Q = {name}", "ranks", [str(n) for n in grid.RANKS],
-                              "error of the scaling factor", self.errors(points), "line", is_percent=True)
+                    self.show_errors([str(n) for n in grid.RANKS], points, name=f"fig4-{model}-n-{name.replace(' ', '').lower()}",
+                                     title=f"Error over N, {model}, Q = {name}", x_title="ranks", kind="line")
 
     def phases(self, figure, x_title, labels, points, model, where):
         self.show(f"{figure}-{model}", f"Phases a step over {x_title}, {model}, {where}", x_title, labels, "ms a step",
                   {name: [p.phases_ms[name] for p in points] for name in PHASES.values()}, "stack")
+        self.phase_points.setdefault(model, []).extend(points)
 
     def fig5(self):
         for model in FIGURE_MODELS:
@@ -138,6 +136,7 @@ class Figures:
             if self.has_all(f"6, {model}", points):
                 series[model] = [p.n_operations for p in points]
                 factors[model] = [p.sf for p in points]
+                self.differs += differences.operations(model, points)
         if series:
             self.out("### Figure 6: operations a step over Q\n")
             self.out("N = 4. Paper: falls steeply with Q from the number of tensors; ResNet101 at 1 GB is slower than at 100 MB, VGG16 loses 9 % of SF there.\n")
@@ -151,6 +150,7 @@ class Figures:
                 self.out(f"### Figure 7: phases over Q, {model}\n")
                 self.out("ms a step, mean of ranks, N = 4. Paper: with Q, WAIT rises and ALLREDUCE falls.\n")
                 self.phases("fig7", "Q", Q_NAMES, points, model, "N = 4")
+                self.differs += differences.waits_over_q(model, points)
 
 
 def write(out, store, folder):
@@ -164,4 +164,9 @@ def write(out, store, folder):
         "without lapwing over that of N ranks recorded under lapwing, so what recording costs is in it.\n")
     for figure in (figures.fig3, figures.fig4, figures.fig5, figures.fig6, figures.fig7):
         figure()
-    out(DIFFERENCES + "\n")
+    for model, points in figures.phase_points.items():
+        figures.differs += differences.phases(model, points)
+    if figures.differs:
+        out("### What differs from the paper\n")
+        out("Said of this store where its figures show it; why is in [rig_notes.md](rig_notes.md).\n")
+        out("\n".join(f"- {sentence}" for sentence in figures.differs) + "\n")
