@@ -22,7 +22,7 @@ check-versions: setup all
 
 rig: setup all
 	tests/rig/measure.py
-	tests/rig/judge.py
+	tests/rig/judge.py; judged=$$?; tests/rig/ddp_truth.py --results docs/results/ddp.md && exit $$judged
 
 bench: setup all
 	scripts/bench.sh docs/results/bench.md
