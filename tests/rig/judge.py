@@ -14,9 +14,12 @@ import platform
 import statistics
 import sys
 
+import elsewhere
 import figures
 import grid
-from measure import AUTOTUNE_STEPS_PER_SAMPLE, PLAIN, SOURCE, TOLERANCE_FRAC, ask, autotune_end, fusion_cycle
+from measure import (AUTOTUNE_CELLS, AUTOTUNE_STEPS_PER_SAMPLE, PLAIN, SOURCE, TOLERANCE_FRAC, VARIANT_CELLS, VARIANTS, ask,
+                     autotune_end, fusion_cycle)
+from report import Checked, Report, coverage, mib, part, percent
 from store import Store, best, middle_s, spread_frac
 
 MODELS = ("hvd_cycle", "osf_fifo", "osf_paper", "osf", "csf", "coarse", "fine")
@@ -26,6 +29,9 @@ FLAGS = {"groups": "--num-groups", "passes": "--backward-passes", "compress": "-
 BOUNDS = {"identified": (0.01, 0.03), "probed": (0.02, 0.08)}
 COVER_FRAC = 0.9
 ADVICE_FRAC = 0.97
+GOAL_MINUTES = 60
+ROWS = set(grid.rows())
+GRID_STAGES = ("record", "probe", "grid")
 
 
 class Row:
@@ -48,21 +54,17 @@ class Row:
     def is_default(self):
         return (self.fusion_bytes, self.cycle_ms) == grid.DEFAULT and self.options == PLAIN
 
-    def value(self, kind, model=TWIN):
+    def checked(self, kind, model=TWIN):
         answer = self.said.get(kind, {}).get(model)
-        return answer and answer["step_ns"]["value"] and answer["step_ns"]["value"] / 1e9
+        return answer and Checked(answer, self.measured_s)
 
     def error(self, kind, model=TWIN):
-        value = self.value(kind, model)
-        return None if value is None else value / self.measured_s - 1
+        checked = self.checked(kind, model)
+        return checked and checked.error
 
     def is_extrapolated(self, kind):
-        answer = self.said.get(kind, {}).get(TWIN)
-        return bool(answer) and answer["is_extrapolated"]
-
-    def covers(self, kind):
-        step = self.said[kind][TWIN]["step_ns"]
-        return step["low"] is not None and step["low"] / 1e9 <= self.measured_s <= step["high"] / 1e9
+        checked = self.checked(kind)
+        return bool(checked) and checked.is_extrapolated
 
 
 def arguments(row):
@@ -86,7 +88,7 @@ class Judged:
         for job in store.find(kind="measured"):
             jobs.setdefault((job["cell"], job["fusion_bytes"], job["cycle_ms"], *(job[k] for k in PLAIN)), []).append(job)
         self.rows = [Row(key[0], key, found) for key, found in jobs.items() if key[0] in self.cells]
-        on_grid = {(grid.cell_name(r[:4]), *r[4:]) for r in grid.rows()}
+        on_grid = {(grid.cell_name(r[:4]), *r[4:]) for r in ROWS}
         self.grid = [r for r in self.rows if r.options == PLAIN and r.key[:3] in on_grid]
         self.variants = [r for r in self.rows if r.options != PLAIN]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -117,16 +119,6 @@ class Judged:
 
 # ---- text -------------------------------------------------------------------------------------------
 
-def mib(n_bytes):
-    if n_bytes >= grid.MIB or not n_bytes:
-        return f"{n_bytes / grid.MIB:g} MiB" if n_bytes else "0"
-    return f"{n_bytes / 1024:.4g} KiB"
-
-
-def percent(value, sign="+"):
-    return "" if value is None else f"{100 * value:{sign}.1f} %"
-
-
 def setting(row):
     changed = ", ".join(f"{k} {v}" for k, v in row.options.items() if v != PLAIN[k])
     return f"Q {mib(row.fusion_bytes)}, cycle {row.cycle_ms:g} ms{', ' + changed if changed else ''}"
@@ -136,31 +128,6 @@ def summary(rows, kind, model=TWIN):
     """n, median and worst |error| of those that the model predicts."""
     errors = [abs(row.error(kind, model)) for row in rows if row.error(kind, model) is not None]
     return (len(errors), statistics.median(errors), max(errors)) if errors else (0, None, None)
-
-
-class Report:
-    def __init__(self):
-        self.lines, self.misses = [], []
-
-    def __call__(self, text=""):
-        self.lines.append(text)
-
-    def table(self, head, body):
-        self("| " + " | ".join(head) + " |")
-        self("|" + "---|" * len(head))
-        for line in body:
-            self("| " + " | ".join(line) + " |")
-        self()
-
-    def hold(self, what, value, bound, is_low=False, text=percent):
-        """A bound's line: the figure, the bound, whether it holds."""
-        if value is None:
-            self.misses.append(f"{what}: not measured")
-            return [what, "not measured", "", ""]
-        is_good = value >= bound if is_low else value <= bound
-        if not is_good:
-            self.misses.append(f"{what}: {text(value, '')}, bound {text(bound, '')}")
-        return [what, text(value, ""), f"{'>=' if is_low else '<='} {text(bound, '')}", "yes" if is_good else "**NO**"]
 
 
 def regions(judged):
@@ -184,14 +151,16 @@ def bounds(out, judged):
             lines.append(out.hold(f"{title} ({n}): worst", worst, BOUNDS[name][1]))
         else:
             lines.append([f"{title} ({n}): median, worst", f"{percent(median, '')}, {percent(worst, '')}", "no bound", ""])
-        covered = sum(r.covers(kind) for r in rows)
-        if name == "extrapolated" and rows:
-            lines.append([f"{title}: interval covers", f"{covered} of {n}", "", ""])
     for kind, title in (("recorded", "from the one run"), ("probed", "from the probed run")):
-        rows = [r for name, rs, k in regions(judged) if k == kind for r in rs]
-        frac = sum(r.covers(kind) for r in rows) / len(rows) if rows else None
-        lines.append(out.hold(f"95 % intervals cover, {title} ({len(rows)})", frac, COVER_FRAC, is_low=True))
+        lines += coverage(out, title, [r.checked(kind) for _, rows, k in regions(judged) if k == kind for r in rows], COVER_FRAC)
+        for name, rows, k in regions(judged):
+            if k == kind == "recorded":
+                checked = [r.checked(kind) for r in rows]
+                lines.append([f"of these, {name}: cover; without what was chosen here",
+                              f"{part(sum(c.covers() for c in checked), len(rows))}; {part(sum(c.covers(is_bare=True) for c in checked), len(rows))}", "no bound", ""])
     out.table(["", "found", "bound", "holds"], lines)
+    out("What was chosen on this rig is the part of the error named `settings`: 3 % of the step for settings other than the recorded one. Intervals that "
+        "contain it cover errors of 3 % by construction; what lies outside the rows that it was chosen on is under \"Other numbers of ranks\".\n")
 
 
 def models(out, judged):
@@ -222,75 +191,125 @@ def advice(out, judged):
             if (cell, kind) not in judged.advice:
                 line += ["", ""]
                 continue
-            advised, gain_frac = judged.advice[cell, kind]
+            advised, gain = judged.advice[cell, kind]
             row = judged.find(cell, advised)
             said = f"{mib(advised[0])}, {advised[1]:g} ms" if advised != grid.DEFAULT else "stay"
+            promise = f"promises {percent(gain['value'], '')}, {100 * gain['low']:.1f} to {100 * gain['high']:.1f}" if gain else ""
             if not row:
-                line += [f"{said} (promises {percent(gain_frac, '')})", "not measured"]
+                line += [f"{said} ({promise})", "not measured"]
                 out.misses.append(f"advice, {cell}, {kind} run: {said}: not measured")
                 continue
             frac = top.measured_s / row.measured_s
             if frac < ADVICE_FRAC:
                 out.misses.append(f"advice, {cell}, {kind} run: {percent(frac, '')} of the best speed measured, bound {percent(ADVICE_FRAC, '')}")
-            promise = f" (promises {percent(gain_frac, '')}, brings {percent(1 - row.measured_s / default.measured_s, '')})" if gain_frac else ""
+            if gain:
+                brings_frac = 1 - row.measured_s / default.measured_s
+                is_held = gain["low"] <= brings_frac <= gain["high"]
+                promise = f" ({promise}; brings {percent(brings_frac, '')}{'' if is_held else ' **outside**'})"
+                if not is_held:
+                    out.misses.append(f"advice, {cell}, {kind} run: {said}: brings {percent(brings_frac, '')}, outside the promised "
+                                      f"{100 * gain['low']:.1f} to {100 * gain['high']:.1f} %{' (overloaded)' if row.is_overloaded or default.is_overloaded else ''}")
             line += [said + promise, f"{percent(frac, '')}{'' if frac >= ADVICE_FRAC else ' **NO**'}"]
         lines.append(line)
     out.table(["cell", "default", "best measured", "advised by the one run", "of the best", "advised by the probed run", "of the best"], lines)
 
 
+class Tuned:
+    """What Horovod's own tuner ended with in one cell. RuntimeError when it did not end."""
+
+    def __init__(self, judged, job):
+        self.end = autotune_end(os.path.join(judged.store.folder, job["log"]))
+        rest_s = job["steps_s"][self.end["n_steps"] + 2:]
+        if len(rest_s) < 4:
+            raise RuntimeError(f"{job['log']}: {len(rest_s)} steps after the tuner ended")
+        self.row = judged.find(job["cell"], self.end["setting"])
+        self.rest_s = statistics.median(rest_s)
+        halves = [statistics.median(half) for half in (rest_s[:len(rest_s) // 2], rest_s[len(rest_s) // 2:])]
+        self.best_s, self.spread_frac = self.rest_s, max(halves) / min(halves) - 1
+        if self.row and self.row.measured_s < self.rest_s:
+            self.best_s, self.spread_frac = self.row.measured_s, self.row.spread_frac or 0
+
+
+def against(out, judged, cell, kind, tuned):
+    """The line of one advice beside the tuner's setting, None when it was not measured."""
+    advised = judged.advice.get((cell, kind))
+    row = advised and judged.find(cell, advised[0])
+    if not row:
+        out.misses.append(f"autotune against the advice of the {kind} run, {cell}: the advice was not measured")
+        return None
+    slower_frac, repeats_frac = row.measured_s / tuned.best_s - 1, max(row.spread_frac or 0, tuned.spread_frac)
+    if slower_frac > repeats_frac:
+        out.misses.append(f"autotune's setting is faster than the advice of the {kind} run, {cell}: the advice takes {percent(slower_frac)}, "
+                          f"repeats differ by {percent(repeats_frac, '')}")
+    verdict = "slower" if slower_frac > repeats_frac else "faster" if -slower_frac > repeats_frac else "the same"
+    end = tuned.end
+    return [cell, f"{mib(end['setting'][0])}, {end['setting'][1]:g} ms{'' if end['is_cached'] else ', no cache'}",
+            f"{end['n_points']} points, {end['n_steps']} steps", f"{tuned.rest_s * 1e3:.1f} ms", f"{tuned.row.measured_s * 1e3:.1f} ms" if tuned.row else "not measured",
+            kind, f"{mib(advised[0][0])}, {advised[0][1]:g} ms", f"{judged.runs[cell, kind][-1]['n_steps']} steps",
+            f"{row.measured_s * 1e3:.1f} ms", percent(slower_frac), percent(repeats_frac, ""), verdict]
+
+
 def autotune(out, judged):
     lines = []
-    for job in judged.store.find(kind="autotune"):
-        end = autotune_end(os.path.join(judged.store.folder, job["log"]))
-        rest_s = statistics.median(job["steps_s"][end["n_steps"] + 2:])
-        tuned = judged.find(job["cell"], end["setting"])
-        for kind in ("recorded", "probed"):
-            advised = judged.advice.get((job["cell"], kind))
-            row = advised and judged.find(job["cell"], advised[0])
-            if not row:
-                out.misses.append(f"autotune against the advice of the {kind} run, {job['cell']}: the advice was not measured")
-                continue
-            best_s = min([rest_s] + ([tuned.measured_s] if tuned else []))
-            if best_s < row.measured_s * (1 - TOLERANCE_FRAC):
-                out.misses.append(f"autotune's setting is faster than the advice of the {kind} run, {job['cell']}: {percent(1 - best_s / row.measured_s, '')}")
-            lines.append([job["cell"], f"{mib(end['setting'][0])}, {end['setting'][1]:g} ms{'' if end['is_cached'] else ', no cache'}",
-                          f"{end['n_points']} points, {end['n_steps']} steps", f"{rest_s * 1e3:.1f} ms", f"{tuned.measured_s * 1e3:.1f} ms" if tuned else "",
-                          kind, f"{mib(advised[0][0])}, {advised[0][1]:g} ms", f"{judged.runs[job['cell'], kind][-1]['n_steps']} steps",
-                          f"{row.measured_s * 1e3:.1f} ms", percent(best_s / row.measured_s - 1)])
-    if not lines:
-        out.misses.append("autotune: not measured")
+    for cell in map(grid.cell_name, AUTOTUNE_CELLS):
+        jobs = judged.store.find(kind="autotune", cell=cell)
+        if not jobs:
+            out.misses.append(f"autotune, {cell}: not measured")
+            continue
+        try:
+            tuned = Tuned(judged, jobs[-1])
+        except (RuntimeError, OSError) as error:
+            out.misses.append(f"autotune, {cell}: {str(error).replace(judged.store.folder + '/', '')}")
+            continue
+        if not tuned.row:
+            out.misses.append(f"autotune, {cell}: its setting was not measured in turn with the advice, only at the end of its run")
+        lines += filter(None, (against(out, judged, cell, kind, tuned) for kind in ("recorded", "probed")))
     if lines:
         out("## Against Horovod's own tuner\n")
         out(f"HOROVOD_AUTOTUNE=1 run to its end with {AUTOTUNE_STEPS_PER_SAMPLE} step a sample instead of 10, to end within minutes: by default it needs ten times the steps. "
-            "Its step: at the end of that run, and measured like all others (Q and cycle alone). Positive: the advice is faster.\n")
-        out.table(["cell", "autotune chose", "after", "step, at its end", "step, as others", "lapwing's run", "advised", "after", "step", "autotune's best against it"], lines)
+            "Its step: at the end of that run, and measured like all others (Q and cycle alone); the faster of both counts. The two are the same when they differ by no more "
+            "than repeats of either do (the pair, or the halves of the steps at the end of the tuner's run). Positive: the advice is slower.\n")
+        out.table(["cell", "autotune chose", "after", "step, at its end", "step, as others", "lapwing's run", "advised", "after", "step",
+                   "against autotune's best", "repeats differ by", "the advice is"], lines)
 
 
 def variants(out, judged):
+    for cell in map(grid.cell_name, VARIANT_CELLS):
+        missing = [v for v in VARIANTS if not judged.find(cell, grid.DEFAULT, {**PLAIN, **v})]
+        if missing:
+            out.misses.append(f"{cell}: not measured: {', '.join(f'{k} {v}' for m in missing for k, v in m.items())}")
     if not judged.variants:
-        out.misses.append("groups, backward passes, 16-bit gradients: not measured")
         return
     out("## Groups, backward passes, 16-bit gradients\n")
-    out("Of hvd.DistributedOptimizer, predicted from the run without them. A step with K passes is K of them.\n")
-    lines = []
+    out("Of hvd.DistributedOptimizer, predicted from the run without them. A step with K passes is K of them. Pairs that overloaded the rig do not count.\n")
+    bounded, lines = [], []
+    calm = [r for r in judged.variants if not r.is_overloaded]
+    for name, kind, title in (("identified", "recorded", "identified by the run"), ("probed", "probed", "all, from the probed run")):
+        rows = [r for r in calm if r.checked(kind) and not (kind == "recorded" and r.is_extrapolated(kind))]
+        n, median, worst = summary(rows, kind)
+        bounded.append(out.hold(f"groups, passes, fp16, {title} ({n}): median", median, BOUNDS[name][0]))
+        bounded.append(out.hold(f"groups, passes, fp16, {title} ({n}): worst", worst, BOUNDS[name][1]))
+        bounded += coverage(out, f"groups, passes, fp16, {kind} run", [r.checked(kind) for r in calm if r.checked(kind)], COVER_FRAC)
+    out.table(["", "found", "bound", "holds"], bounded)
     for row in sorted(judged.variants, key=lambda r: r.cell):
         line = [row.cell, setting(row).split("ms, ")[1], f"{row.measured_s * 1e3:.1f} ms", percent(row.spread_frac, "") + (" overloaded" if row.is_overloaded else "")]
-        for kind, bound in (("recorded", BOUNDS["identified"]), ("probed", BOUNDS["probed"])):
-            error = row.error(kind)
+        for kind, name in (("recorded", "identified"), ("probed", "probed")):
             line += predicted(row, kind)
-            if error is not None and not row.is_overloaded and abs(error) > bound[1] and not (kind == "recorded" and row.is_extrapolated(kind)):
-                out.misses.append(f"{row.cell}, {setting(row)}, {kind} run: {percent(error)}, bound {percent(bound[1], '')}")
+            if not row.is_overloaded:
+                name_miss(out, row, kind, None if kind == "recorded" and row.is_extrapolated(kind) else BOUNDS[name][1])
         lines.append(line)
     out.table(["cell", "changed", "measured", "pair differs by", "predicted (95 %)", "error", "from the probed run", "error"], lines)
 
 
 def predicted(row, kind):
-    if row.value(kind) is None:
-        return ["", ""]
-    step = row.said[kind][TWIN]["step_ns"]
-    span = f" ({step['low'] / 1e6:.0f} to {step['high'] / 1e6:.0f})" if step["low"] is not None else ""
-    return [f"{step['value'] / 1e6:.1f} ms{span}{' extrapolated' if row.is_extrapolated(kind) else ''}",
-            percent(row.error(kind)) + ("" if row.covers(kind) else " outside")]
+    checked = row.checked(kind)
+    return checked.cells() if checked else ["", ""]
+
+
+def name_miss(out, row, kind, bound_frac):
+    why = row.checked(kind) and row.checked(kind).miss(bound_frac)
+    if why:
+        out.misses.append(f"{row.cell}, {setting(row)}, {kind} run: {why}")
 
 
 def every_row(out, judged):
@@ -304,8 +323,7 @@ def every_row(out, judged):
     out.table(["cell", "Q", "cycle", "measured", "pair differs by", "predicted (95 %)", "error", "from the probed run", "error"], lines)
     for name, rows, kind in regions(judged):
         for row in rows:
-            if name in BOUNDS and row.error(kind) is not None and abs(row.error(kind)) > BOUNDS[name][1]:
-                out.misses.append(f"{row.cell}, {setting(row)}, {kind} run: {percent(row.error(kind))}, bound {percent(BOUNDS[name][1], '')}")
+            name_miss(out, row, kind, BOUNDS[name][1] if name in BOUNDS else None)
 
 
 def recorded(out, judged):
@@ -317,8 +335,12 @@ def recorded(out, judged):
         line = [cell, f"{default.measured_s * 1e3:.1f} ms" if default else ""]
         for kind in ("recorded", "probed"):
             jobs = judged.runs[cell, kind]
+            off_frac = jobs and default and middle_s(jobs[-1]) / default.measured_s - 1
+            if off_frac and abs(off_frac) > TOLERANCE_FRAC:
+                out.misses.append(f"{cell}: the {kind} run takes {percent(off_frac)}, also when recorded once more" if len(jobs) > 1 else
+                                  f"{cell}: the {kind} run takes {percent(off_frac)} and was not recorded once more")
             again = f", first {middle_s(jobs[0]) * 1e3:.1f} ms" if len(jobs) > 1 else ""
-            line.append(f"{middle_s(jobs[-1]) * 1e3:.1f} ms ({percent(middle_s(jobs[-1]) / default.measured_s - 1)}{again})" if jobs and default else "")
+            line.append(f"{middle_s(jobs[-1]) * 1e3:.1f} ms ({percent(off_frac)}{again})" if jobs and default else "")
             answer = default and default.said.get(kind, {}).get(TWIN)
             line.append(percent(answer["recorded_error_frac"]) if answer else "")
         lines.append(line)
@@ -333,12 +355,56 @@ def overloaded(out, judged):
         out.table(["cell", "setting", "differs by"], [[r.cell, setting(r), percent(r.spread_frac, "")] for r in rows])
 
 
+def missing(out, judged):
+    """What of the grid the store does not hold."""
+    for cell in grid.cells():
+        name = grid.cell_name(cell)
+        out.misses += [f"{name}: no {kind} run" for kind in ("recorded", "probed") if not judged.runs.get((name, kind))]
+        rows = [judged.find(name, row[4:]) for row in grid.rows() if row[:4] == cell]
+        lacking = [f"Q {mib(row[4])}, cycle {row[5]:g} ms" for row, found in zip((r for r in grid.rows() if r[:4] == cell), rows) if not found or found.n < 2]
+        if lacking:
+            out.misses.append(f"{name}: not measured twice: {'; '.join(lacking)}")
+
+
+def spent(out, judged):
+    """Minutes that the grid and all else took, beside what they may take."""
+    stages, jobs = judged.store.stages, judged.store.jobs
+    out("## Time\n")
+    if sum(stage["n_jobs"] for stage in stages) == len(jobs):
+        minutes = {}
+        for stage in stages:
+            minutes[stage["stage"]] = minutes.get(stage["stage"], 0) + (stage["wall_s"] - stage["waited_s"]) / 60
+        grid_minutes = sum(minutes.get(name, 0) for name in GRID_STAGES)
+        how = "Minutes of each stage, with all that lies between its jobs, without waiting for the machine: " + ", ".join(f"{k} {v:.1f}" for k, v in minutes.items()) + "."
+        everything = sum(minutes.values())
+    else:
+        on_grid = [j for j in jobs if is_of_grid(j)]
+        grid_minutes, everything = sum(j["wall_s"] for j in on_grid) / 60, sum(j["wall_s"] for j in jobs) / 60
+        how = "The store does not say of all its jobs what their stages took; these are the jobs alone, without setting up their networks."
+    out(f"{how}\n")
+    out.table(["", "minutes", "goal", "holds"], [
+        out.hold("the grid in pairs, with its recorded and probed runs", grid_minutes, GOAL_MINUTES, text=minutes_text),
+        ["everything", minutes_text(everything), "no bound", ""]])
+
+
+def minutes_text(value, _sign=""):
+    return f"{value:.0f} min"
+
+
+def is_of_grid(job):
+    """Whether a job is one of the stages record, probe and grid, as far as the job itself tells."""
+    setting = (job["fusion_bytes"], job["cycle_ms"])
+    row = (job["n"], job["model"], job["rate"], job["transport"], *setting)
+    return (row in ROWS and all(job[k] == PLAIN[k] for k in PLAIN) and
+            (job["kind"] == "measured" or job["kind"] in ("recorded", "probed") and setting == grid.DEFAULT))
+
+
 def judge(store, draw_to=None):
     """The report, and what of lapwing's answers misses a bound."""
     judged = Judged(store)
     out = Report()
-    for part in (bounds, models, advice, autotune, variants, recorded, overloaded, every_row):
-        part(out, judged)
+    for section in (missing, bounds, models, advice, autotune, variants, elsewhere.write, recorded, overloaded, every_row, spent):
+        section(out, judged)
     if draw_to:
         figures.write(out, store, draw_to)
     for refusal in judged.refused:

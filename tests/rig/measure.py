@@ -42,6 +42,8 @@ AUTOTUNE_WARMUP_POINTS, AUTOTUNE_POINTS = 3, 84  # 20 and the first, for each of
 AUTOTUNE_REST_STEPS = 20  # under the setting that it ended with
 FIGURE_CELLS = {model: {n: (n, model, "100mbit", "gloo") for n in (1, *grid.RANKS)} for model in grid.MODELS}
 FIGURE_MODELS = ("resnet50", "vgg")
+VARIANT_CELLS = [cell for cell in grid.cells() if cell[:2] in ((2, "convnet"), (3, "resnet50"), (4, "tiny"))]
+VARIANTS = ({"groups": 1}, {"groups": 4}, {"passes": 2}, {"passes": 4}, {"compress": "fp16"})
 
 
 def note(text):
@@ -81,6 +83,7 @@ def cpu_times():
 class Rig:
     def __init__(self, store):
         self.store = store
+        self.waited_s = 0
         signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped in the middle of a job"))  # so that run() ends its job
 
     def job(self, cell, kind, fusion_bytes, cycle_ms, turn=1, n_steps=None, options=PLAIN):
@@ -110,7 +113,8 @@ class Rig:
                            "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE": str(AUTOTUNE_STEPS_PER_SAMPLE)}
         else:
             environment = {"HOROVOD_FUSION_THRESHOLD": str(int(fusion_bytes)), "HOROVOD_CYCLE_TIME": f"{cycle_ms:g}"}
-        with machine(), network(n, rate):
+        asked_s = time.monotonic()
+        with machine(), self.waited(asked_s), network(n, rate):
             before, start_s, load = cpu_times(), time.monotonic(), os.getloadavg()[0]
             output = run(command, {**os.environ, **environment})
             after = cpu_times()
@@ -124,6 +128,12 @@ class Rig:
         note(f"{entry['cell']} {kind} Q={fusion_bytes} cycle={cycle_ms:g} {changed} turn {turn}: {told['median'] * 1e3:.1f} ms "
              f"({told['min'] * 1e3:.0f} to {told['max'] * 1e3:.0f}), {n_steps} steps, {entry['wall_s']:.0f} s in all")
         return entry
+
+    @contextlib.contextmanager
+    def waited(self, since_s):
+        """Counts how long others had the machine."""
+        self.waited_s += time.monotonic() - since_s
+        yield
 
     @staticmethod
     def key(cell, kind, fusion_bytes, cycle_ms, options=PLAIN):
@@ -176,11 +186,11 @@ def ask(verb, *arguments):
 
 
 def fusion_cycle(advice):
-    """((fusion bytes, cycle in ms), promised gain) that an answer of advise names; the defaults where it names none."""
+    """((fusion bytes, cycle in ms), promised gain with its interval) that an answer of advise names; the defaults where it names none."""
     for found in advice["advice"]:
         if found["id"] == "horovod.fusion_cycle":
             return ((int(found["set"].get("HOROVOD_FUSION_THRESHOLD", grid.DEFAULT[0])),
-                     float(found["set"].get("HOROVOD_CYCLE_TIME", grid.DEFAULT[1]))), found["gain_frac"]["value"])
+                     float(found["set"].get("HOROVOD_CYCLE_TIME", grid.DEFAULT[1]))), found["gain_frac"])
     return grid.DEFAULT, None
 
 
@@ -224,12 +234,7 @@ def stage_advised(rig, cells):
 
 
 def stage_variants(rig, cells):
-    wanted = []
-    for cell in cells:
-        if cell[:2] in ((2, "convnet"), (3, "resnet50"), (4, "tiny")):
-            wanted += [(cell, *grid.DEFAULT, {**PLAIN, **changed}) for changed in
-                       ({"groups": 1}, {"groups": 4}, {"passes": 2}, {"passes": 4}, {"compress": "fp16"})]
-    rig.pairs(wanted)
+    rig.pairs([(cell, *grid.DEFAULT, {**PLAIN, **changed}) for cell in VARIANT_CELLS if cell in cells for changed in VARIANTS])
 
 
 def stage_figures(rig, cells):
@@ -246,13 +251,30 @@ def stage_autotune(rig, cells):
     """Fewer steps a sample than Horovod's 10, so that the tuner ends within minutes; the points it tries are its own."""
     wanted = []
     for cell in AUTOTUNE_CELLS:
-        job = rig.job(cell, "autotune", *grid.DEFAULT, 
+        job = rig.job(cell, "autotune", *grid.DEFAULT,
                       n_steps=(AUTOTUNE_POINTS + AUTOTUNE_WARMUP_POINTS) * AUTOTUNE_STEPS + AUTOTUNE_REST_STEPS)
-        wanted += [(cell, *autotune_end(os.path.join(rig.store.folder, job["log"]))["setting"], PLAIN), (cell, *grid.DEFAULT, PLAIN)]
+        try:
+            wanted.append((cell, *autotune_end(os.path.join(rig.store.folder, job["log"]))["setting"], PLAIN))
+        except RuntimeError as error:  # judge.py names it
+            note(str(error))
+        wanted.append((cell, *grid.DEFAULT, PLAIN))
     rig.pairs(wanted)
 
 
 STAGES = {name[6:]: stage for name, stage in globals().items() if name.startswith("stage_")}
+
+
+def timed(rig, name, stage, cells):
+    """Runs a stage and stores what it took, also when it is stopped: it goes on later, and judge.py adds up."""
+    start_s, n_jobs, rig.waited_s = time.monotonic(), len(rig.store.jobs), 0
+    try:
+        stage(rig, cells)
+    finally:
+        wall_s = time.monotonic() - start_s
+        if len(rig.store.jobs) > n_jobs:
+            rig.store.add_stage({"stage": name, "wall_s": round(wall_s, 1), "waited_s": round(rig.waited_s, 1),
+                                 "n_jobs": len(rig.store.jobs) - n_jobs, "at": f"{datetime.datetime.now():%Y-%m-%d %H:%M:%S}"})
+        note(f"stage {name}: {wall_s:.0f} s, {rig.waited_s:.0f} of them waiting for the machine")
 
 
 def main():
@@ -268,9 +290,7 @@ def main():
         cells = [c for c in cells if grid.cell_name(c) in args.cells.split(",")]
     rig = Rig(Store(args.store))
     for name in args.stages or STAGES:
-        start_s = time.monotonic()
-        STAGES[name](rig, cells)
-        note(f"stage {name}: {time.monotonic() - start_s:.0f} s")
+        timed(rig, name, STAGES[name], cells)
 
 
 if __name__ == "__main__":

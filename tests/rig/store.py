@@ -17,6 +17,9 @@ jobs.jsonl  one line a finished job, in the order of measuring; judge.py reads t
     busy_frac, nice_frac                how busy the machine was meanwhile; with processes that only use what is left
     log         of kind autotune: Horovod's log of its tuner, relative to this folder
     file        of kind recorded and probed: the run file, relative to this folder
+stages.jsonl  one line a stage of measure.py, each time that it measured something
+    stage, n_jobs, at                   its name, how many jobs it ran, its end
+    wall_s, waited_s                    what it took, with all between its jobs; how much of this it waited for the machine
 runs/       the run files
 """
 
@@ -27,31 +30,41 @@ class Store:
         os.makedirs(os.path.join(self.folder, "runs"), exist_ok=True)
         with open(os.path.join(self.folder, "README"), "w") as file:
             file.write(README)
-        self.jobs = []
-        self.path = os.path.join(self.folder, "jobs.jsonl")
-        if os.path.exists(self.path):
-            with open(self.path) as file:
-                for line in file:
-                    if line.endswith("\n"):  # the last one may have been cut off
-                        self.jobs.append(json.loads(line))
+        self.path, self.stages_path = (os.path.join(self.folder, name) for name in ("jobs.jsonl", "stages.jsonl"))
+        self.jobs, self.stages = read_lines(self.path), read_lines(self.stages_path)
 
     def find(self, **wanted):
         """Every job that has these values."""
         return [j for j in self.jobs if all(j.get(k) == v for k, v in wanted.items())]
 
     def add(self, job):
-        with open(self.path, "a+") as file:
-            file.seek(0)
-            text = file.read()
-            if text and not text.endswith("\n"):
-                file.truncate(text.rfind("\n") + 1)
-            file.write(json.dumps(job) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        append_line(self.path, job)
         self.jobs.append(job)
+
+    def add_stage(self, stage):
+        append_line(self.stages_path, stage)
+        self.stages.append(stage)
 
     def file(self, job):
         return os.path.join(self.folder, job["file"])
+
+
+def read_lines(path):
+    if not os.path.exists(path):
+        return []
+    with open(path) as file:  # the last line may have been cut off
+        return [json.loads(line) for line in file if line.endswith("\n")]
+
+
+def append_line(path, entry):
+    with open(path, "a+") as file:
+        file.seek(0)
+        text = file.read()
+        if text and not text.endswith("\n"):
+            file.truncate(text.rfind("\n") + 1)
+        file.write(json.dumps(entry) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def middle_s(job):
