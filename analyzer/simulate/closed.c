@@ -62,7 +62,7 @@ static int closed_init(struct closed *closed, const struct lw_replay *replay,
 	closed->job = (struct lw_scaling_job){.layers = closed->layers,
 		.n_layers = n,
 		.cost = &fit->cost[LW_FIT_COST_WIRE].cost,
-		.latency_ns = replay->wire.latency_ns,
+		.latency_ns = replay->wire.fixed_ns,
 		.latency_frac = scale.latency_frac,
 		.volume_frac = scale.volume_frac,
 		/* only the last pass of a step sends (papers: SF(k) = k T_comp / (k T_comp + exposed)) */
@@ -76,6 +76,12 @@ static int closed_init(struct closed *closed, const struct lw_replay *replay,
 	return LW_OK;
 }
 
+/* Another network, and nothing tells what of a cost it changes. */
+static bool is_unsure(const struct lw_scaling_job *job, const struct lw_replay *replay)
+{
+	return job->latency_frac != job->volume_frac && !replay->wire.is_slope_known;
+}
+
 int lw_closed_predict(const struct lw_replay *replay, const struct lw_fit *fit,
 	const struct lw_whatif *whatif, struct lw_scaling ret_scaling[LW_SCALING_N],
 	double *ret_compute_ns, double *ret_tail_ns)
@@ -87,6 +93,8 @@ int lw_closed_predict(const struct lw_replay *replay, const struct lw_fit *fit,
 		lw_scaling(&closed.job, closed.slots, ret_scaling);
 		for (int i = 0; i < LW_SCALING_N && lw_closed_unknown(whatif); i++)
 			ret_scaling[i].factor = NAN;
+		for (int i = 0; i < LW_SCALING_N; i++)
+			ret_scaling[i].is_extrapolated |= is_unsure(&closed.job, replay);
 		*ret_compute_ns = closed.job.compute_ns;
 		*ret_tail_ns = whatif->compute_frac * mean_tail_ns(&replay->input);
 	}
@@ -105,6 +113,8 @@ int lw_closed_comm(const struct lw_replay *replay, const struct lw_fit *fit,
 				       ? (double)NAN
 				       : lw_scaling_comm_ns(
 						 &closed.job, closed.slots, ret_is_extrapolated);
+	if (status == LW_OK && is_unsure(&closed.job, replay))
+		*ret_is_extrapolated = true;
 	closed_done(&closed);
 	return status;
 }

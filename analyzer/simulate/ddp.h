@@ -38,9 +38,9 @@ struct lw_ddp_cost {
 	/* time of one collective that runs alone, from the last rank's start to the end, ns */
 	double (*wire_ns)(const void *context, const struct lw_hvd_op *op);
 	const void *context;
-	double fixed_ns; /* of that: does not keep the wire from others */
-	double more_ns;  /* than wire_ns says, an operation: where a what-if scales the two apart */
-	double sharing;  /* 1 .. n_threads */
+	double fixed_ns;    /* of that: does not keep the wire from others */
+	double more_ns;     /* than wire_ns says, an operation: how unsure its fixed cost is */
+	double sharing;     /* 1 .. n_threads */
 	double dispatch_ns; /* from a bucket's last gradient to its start, when a thread is free */
 	double wake_ns;     /* from its end to the training thread that waits for it */
 	double copy_ns_per_byte;   /* back into the gradients, of bytes sent */

@@ -24,6 +24,7 @@ enum {
 };
 static const double OVERLAPPED_FRAC = 0.02; /* of a stretch: less does not tell */
 static const double MODEL_FRAC = 0.003;     /* the model is not truer than this */
+static const double ONE_SIZE_FRAC = 1.5;    /* largest over smallest stretch: less is one size */
 
 struct op {
 	uint64_t bytes;
@@ -416,6 +417,19 @@ static int take_threads(const struct lw_run *run, struct lw_replay *replay)
 	return LW_OK;
 }
 
+/* Stretches of different bytes tell a fixed cost from one of bytes. */
+static bool tells_slope(const stretches *cuts)
+{
+	const struct stretch *stretch;
+	double least = INFINITY, most = 0;
+
+	lw_vec_foreach (stretch, cuts) {
+		least = fmin(least, stretch->bytes);
+		most = fmax(most, stretch->bytes);
+	}
+	return most > ONE_SIZE_FRAC * least;
+}
+
 /* What each operation takes alone: its share of its stretch, as the line says. */
 static int take_wire(const struct lw_run *run, const ops *all, const stretches *cuts,
 	const struct line *line, struct lw_replay *replay)
@@ -443,7 +457,8 @@ static int take_wire(const struct lw_run *run, const ops *all, const stretches *
 	}
 	status = lw_wire_init(
 		&replay->wire, &(struct lw_wire_source){samples, all->n, samples + all->n,
-				       lw_extract_probe(run, NULL, samples + all->n), 0});
+				       lw_extract_probe(run, NULL, samples + all->n), 0,
+				       tells_slope(cuts) ? line->fixed_ns : (double)NAN});
 	free(samples);
 	return status;
 }

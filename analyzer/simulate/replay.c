@@ -210,8 +210,9 @@ static void extrapolate(struct lw_whatif_job *job, struct lw_prediction *predict
 	/* what small ones cost says little of large ones: a bucket that lets them through, a fixed cost
 	 * that hides the rate */
 	bool is_far = max_bytes > FAR_FRAC * job->wire.all.max_bytes;
-	/* small operations are taken to cost the least they can */
-	double low_ns = is_larger ? guessed(job, LW_WIRE_OPTIMISTIC, raw_ns, sorted) : 0;
+	/* small operations are taken to cost the least they can, unless nothing tells it */
+	bool is_one = !job->wire.is_slope_known;
+	double low_ns = is_larger || is_one ? guessed(job, LW_WIRE_OPTIMISTIC, raw_ns, sorted) : 0;
 	double high_ns = guessed(job, LW_WIRE_PESSIMISTIC, raw_ns, sorted);
 
 	prediction->step_ns.low += fmin(low_ns, 0);
@@ -222,7 +223,11 @@ static void extrapolate(struct lw_whatif_job *job, struct lw_prediction *predict
 	prediction->is_extrapolated = true;
 	prediction->step_ns.how = LW_ASSUMED;
 	prediction->step_ns.why =
-		is_larger
+		is_one && !lw_wire_is_split(&job->wire)
+			? "it sends operations of sizes that this run does not hold, and its own are all of one: what of their cost grows with the bytes is not known, from none to all of it is assumed"
+		: is_one
+			? "the operations of this run are of one size: what of their cost grows with the bytes is not known, from none to all of it is assumed"
+		: is_larger
 			? "it sends larger operations than any in this run: their cost is extrapolated"
 			: "it sends operations of sizes that this run does not hold: their cost under load is not known";
 }
@@ -347,7 +352,7 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 	prediction.step_ns.why = lw_whatif_assumes(replay, whatif);
 	if (prediction.step_ns.why)
 		prediction.step_ns.how = LW_ASSUMED;
-	if (!knows_all(&job.wire, &prediction.totals))
+	if (lw_wire_is_split(&job.wire) || !knows_all(&job.wire, &prediction.totals))
 		extrapolate(&job, &prediction, raw_ns, sorted, step_ns);
 	if (job.is_ddp && !prediction.is_recorded)
 		share_otherwise(replay, &job, &prediction, raw_ns, sorted, step_ns);

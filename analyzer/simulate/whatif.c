@@ -273,8 +273,6 @@ int lw_whatif_job(
 	job->cost.round_ns *= job->wire.scale.latency_frac;
 	job->cost.late_ns *= job->wire.scale.latency_frac;
 	job->ddp_cost.fixed_ns *= job->wire.scale.latency_frac;
-	job->ddp_cost.more_ns = replay->ddp.cost.fixed_ns *
-				(job->wire.scale.latency_frac - job->wire.scale.volume_frac);
 	if (is_changed) {
 		job->tensors = malloc((n_tensors + 1) * sizeof(*job->tensors));
 		job->group_of = malloc((n_tensors + 1) * sizeof(*job->group_of));

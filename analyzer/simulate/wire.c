@@ -24,6 +24,8 @@ static const double PESSIMISTIC_LOAD_FRAC = 0.6;
 /* loads differ by no more than this */
 static const double LEAST_LOAD_FRAC = 0.4;
 static const double MOST_LOAD_FRAC = 2.5;
+/* largest over smallest size: less is one size */
+static const double ONE_SIZE_FRAC = 1.5;
 enum { MIN_LOAD_SAMPLES = 8, N_ALIKE = 8, MEMO_BITS = 9 };
 static const double MOST_SCATTER_FRAC =
 	10; /* an operation that took longer says nothing of others */
@@ -207,8 +209,28 @@ static bool knows(const struct lw_wire *wire, enum lw_wire_load load, double byt
 	return is_run(of, bytes) || is_probed(&of->probe, bytes);
 }
 
+static bool tells_slope(const struct lw_cost *cost)
+{
+	return cost->slope_known && cost->max_bytes > ONE_SIZE_FRAC * cost->min_bytes;
+}
+
+/* What stands for @bytes: where the slope is not known nothing but what the run holds. */
+static double held_bytes(const struct lw_wire *wire, double bytes)
+{
+	if (wire->is_slope_known)
+		return bytes;
+	return fmin(fmax(bytes, wire->all.min_bytes), wire->all.max_bytes);
+}
+
+bool lw_wire_is_split(const struct lw_wire *wire)
+{
+	return !wire->is_slope_known && wire->scale.latency_frac != wire->scale.volume_frac;
+}
+
 bool lw_wire_knows(const struct lw_wire *wire, double bytes)
 {
+	if (fabs(held_bytes(wire, bytes) - bytes) >= 1) /* sizes are asked for as means */
+		return false;
 	return knows(wire, LW_WIRE_COMPUTING, bytes) && knows(wire, LW_WIRE_WAITING, bytes);
 }
 
@@ -252,10 +274,14 @@ static double loaded_ns(const struct lw_wire *wire, enum lw_wire_load load, doub
 
 	if (isfinite(ns))
 		return ns;
-	if (!isfinite(other_ns))
-		return is_probed(&wire->probe, bytes) && !wire->is_known[size_of(bytes)]
-			       ? lw_cost_ns(&wire->probe, bytes, NULL)
-			       : lw_cost_ns(&wire->all, bytes, NULL);
+	if (!isfinite(other_ns)) {
+		bool by_probe = tells_slope(&wire->probe) &&
+				(is_probed(&wire->probe, bytes) || !tells_slope(&wire->all));
+
+		return lw_cost_ns(
+			by_probe && !wire->is_known[size_of(bytes)] ? &wire->probe : &wire->all,
+			bytes, NULL);
+	}
 	if (!is_seen(of))
 		return other_ns;
 	edge_ns = seen_ns(of, nearest_bytes(of, bytes)) - seen_ns(other, nearest_bytes(of, bytes));
@@ -263,18 +289,6 @@ static double loaded_ns(const struct lw_wire *wire, enum lw_wire_load load, doub
 		return other_ns;
 	return fmin(
 		fmax(other_ns + edge_ns, LEAST_LOAD_FRAC * other_ns), MOST_LOAD_FRAC * other_ns);
-}
-
-double lw_wire_replicate_frac(const struct lw_wire *wire, double bytes, int k)
-{
-	bool of_run = wire->is_known[size_of(bytes)] || wire->probe.form == LW_COST_NONE;
-	const struct lw_cost *fitted = of_run ? &wire->all : &wire->probe;
-	const struct lw_cost *replicate = of_run ? &wire->replicate[k] : &wire->probe_replicate[k];
-	double fitted_ns = lw_cost_ns(fitted, bytes, NULL);
-
-	if (replicate->form == LW_COST_NONE || !(fitted_ns > 0))
-		return 1;
-	return lw_cost_ns(replicate, bytes, NULL) / fitted_ns;
 }
 
 /* The cost of the next larger size that the run holds: no smaller one takes longer. */
@@ -286,23 +300,6 @@ static double known_above_ns(const struct lw_wire *wire, double bytes)
 	return lw_cost_ns(&wire->all, wire->all.max_bytes, NULL);
 }
 
-/* What is fitted does not change from one question to the next, and few sizes come up again and again. */
-static const struct lw_wire_memo *recall(const struct lw_wire *wire, uint64_t bytes)
-{
-	struct lw_wire_memo *memo =
-		&wire->memo[bytes * UINT64_C(0x9e3779b97f4a7c15) >> (64 - MEMO_BITS)];
-
-	if (memo->bytes == bytes)
-		return memo;
-	memo->bytes = bytes;
-	for (enum lw_wire_load load = 0; load < LW_WIRE_N_LOADS; load++) {
-		memo->ns[load] = loaded_ns(wire, load, (double)bytes);
-		memo->is_known[load] = knows(wire, load, (double)bytes);
-	}
-	memo->above_ns = known_above_ns(wire, (double)bytes);
-	return memo;
-}
-
 /* fmin() and fmax() of what is never NAN: calls into the library that a prediction makes 50 000 times. */
 static inline double least(double a, double b)
 {
@@ -312,6 +309,53 @@ static inline double least(double a, double b)
 static inline double most(double a, double b)
 {
 	return a > b ? a : b;
+}
+
+/* A cost of @ns as scaled, when @fixed_ns of it do not depend on the size. */
+static double split_ns(const struct lw_wire *wire, double fixed_ns, double ns)
+{
+	double of_it_ns = least(fixed_ns, ns);
+
+	return of_it_ns * wire->scale.latency_frac + (ns - of_it_ns) * wire->scale.volume_frac;
+}
+
+double lw_wire_replicate_frac(const struct lw_wire *wire, double bytes, int k)
+{
+	bool of_run = wire->is_known[size_of(bytes)] || wire->probe.form == LW_COST_NONE;
+	const struct lw_cost *fitted = of_run ? &wire->all : &wire->probe;
+	const struct lw_cost *replicate = of_run ? &wire->replicate[k] : &wire->probe_replicate[k];
+	double fitted_ns = lw_cost_ns(fitted, bytes, NULL), scaled_ns, fixed_ns;
+
+	if (replicate->form == LW_COST_NONE || !(fitted_ns > 0))
+		return 1;
+	/* which part is fixed is as unsure as the whole */
+	fixed_ns = wire->fixed_ns + replicate->a_ns - fitted->a_ns;
+	scaled_ns = split_ns(wire, wire->fixed_ns, fitted_ns);
+	if (!(scaled_ns > 0))
+		return 1;
+	return split_ns(
+		       wire, most(fixed_ns, wire->latency_ns), lw_cost_ns(replicate, bytes, NULL)) /
+	       scaled_ns;
+}
+
+/* What is fitted does not change from one question to the next, and few sizes come up again and again. */
+static const struct lw_wire_memo *recall(const struct lw_wire *wire, uint64_t bytes)
+{
+	struct lw_wire_memo *memo =
+		&wire->memo[bytes * UINT64_C(0x9e3779b97f4a7c15) >> (64 - MEMO_BITS)];
+	double held;
+
+	if (memo->bytes == bytes)
+		return memo;
+	memo->bytes = bytes;
+	held = held_bytes(wire, (double)bytes);
+	for (enum lw_wire_load load = 0; load < LW_WIRE_N_LOADS; load++) {
+		memo->ns[load] = loaded_ns(wire, load, held);
+		memo->is_known[load] = knows(wire, load, held);
+	}
+	memo->above_ns = known_above_ns(wire, held);
+	memo->held_frac = bytes > 0 ? (double)bytes / held : 0;
+	return memo;
 }
 
 /* Mean cost as recorded, and as guessed where it was not. @computing_ns: from its start until training
@@ -340,22 +384,37 @@ static double recorded_ns(
 		wire->latency_ns);
 }
 
-static double scaled_ns(const struct lw_wire *wire, double ns)
+/* A cost of @ns of the one size that is known: nothing of it grows with the bytes, or all but a round. */
+static double either_ns(const struct lw_wire *wire, uint64_t bytes, double ns)
 {
-	return wire->latency_ns * wire->scale.latency_frac +
-	       (ns - wire->latency_ns) * wire->scale.volume_frac;
+	double rated_ns = (ns - wire->latency_ns) * recall(wire, bytes)->held_frac;
+	double fixed_ns = ns * wire->scale.latency_frac;
+
+	rated_ns = wire->latency_ns * wire->scale.latency_frac + rated_ns * wire->scale.volume_frac;
+	if (fixed_ns == rated_ns)
+		return fixed_ns;
+	if (wire->guess == LW_WIRE_FITTED)
+		return sqrt(fixed_ns * rated_ns);
+	return wire->guess == LW_WIRE_OPTIMISTIC ? least(fixed_ns, rated_ns)
+						 : most(fixed_ns, rated_ns);
+}
+
+static double scaled_ns(const struct lw_wire *wire, uint64_t bytes, double ns)
+{
+	return wire->is_slope_known ? split_ns(wire, wire->fixed_ns, ns)
+				    : either_ns(wire, bytes, ns);
 }
 
 double lw_wire_mean_ns(const struct lw_wire *wire, uint64_t bytes, int64_t idle_ns)
 {
-	return scaled_ns(wire, recorded_ns(wire, bytes, idle_ns, INFINITY));
+	return scaled_ns(wire, bytes, recorded_ns(wire, bytes, idle_ns, INFINITY));
 }
 
 double lw_wire_ns(const void *context, const struct lw_hvd_op *op)
 {
 	const struct lw_wire *wire = context;
-	double mean_ns = scaled_ns(
-		wire, recorded_ns(wire, op->bytes, op->idle_ns, (double)op->computing_ns));
+	double mean_ns = scaled_ns(wire, op->bytes,
+		recorded_ns(wire, op->bytes, op->idle_ns, (double)op->computing_ns));
 	const double *frac = lw_hvd_scatter_at(&wire->scatter, op->step, op->nth);
 
 	if (!frac)
@@ -508,6 +567,12 @@ int lw_wire_init(struct lw_wire *wire, const struct lw_wire_source *source)
 	if (wire->probe.form != LW_COST_NONE)
 		wire->latency_ns = fmin(wire->latency_ns,
 			lw_cost_ns(&wire->probe, fmax(wire->probe.min_bytes, 1), NULL));
+	wire->is_slope_known =
+		isfinite(source->fixed_ns) || tells_slope(&wire->all) || tells_slope(&wire->probe);
+	wire->fixed_ns = fmax(isfinite(source->fixed_ns) ? source->fixed_ns
+			      : tells_slope(&wire->all)  ? wire->all.a_ns
+							 : wire->probe.a_ns,
+		wire->latency_ns);
 	wire->memo = calloc(1 << MEMO_BITS, sizeof(*wire->memo));
 	if (!wire->memo)
 		return lw_fail(LW_ERR_NOMEM, "no memory for costs");

@@ -19,6 +19,10 @@
  * recorded step did, in proportion to the smaller of the two: where sending takes about as long as computing, it is the scatter that makes
  * queues, and with means alone steps come out too short.
  *
+ * Where all operations are of about one size, and no probe holds others, nothing tells how much of their
+ * cost grows with the bytes. It lies between none and all of it: the bounds for other sizes, and for these
+ * on another network. The guess is their geometric mean: off by the same factor either way.
+ *
  * Beyond the sizes that were seen every answer is an extrapolation; lw_wire_knows() tells.
  */
 #ifndef LAPWING_ANALYZER_SIMULATE_WIRE_H
@@ -50,16 +54,18 @@ struct lw_wire_source {
 	const struct lw_wire_sample *probes; /* of the probe, likewise; step: its burst */
 	size_t n_probes;                     /* 0 = no probe */
 	double latency_ns; /* cost of one round; clipped to the cost of the smallest operations */
+	double fixed_ns; /* of an operation, where it is known otherwise; NAN: what the fit says */
 };
 
-/* How a what-if changes the wire; all 1 = as recorded. */
+/* How a what-if changes the wire; all 1 = as recorded. Of a cost a + b D, a is the one part and b D the
+ * other; a is no less than a round. */
 struct lw_wire_scale {
 	double latency_frac; /* multiplies the part that does not depend on the size */
 	double volume_frac;  /* multiplies the part that does */
 };
 
 enum lw_wire_guess {    /* for sizes that the run does not hold */
-	LW_WIRE_FITTED, /* the fit, continued */
+	LW_WIRE_FITTED, /* the fit, continued; of one size: the middle of what it may be */
 	LW_WIRE_OPTIMISTIC,
 	LW_WIRE_PESSIMISTIC, /* LW_WIRE_LOADED rounds, or what the next larger known size costs */
 };
@@ -81,7 +87,8 @@ struct lw_wire_memo { /* what was found of one size, under each load */
 	uint64_t bytes;
 	double ns[LW_WIRE_N_LOADS];
 	bool is_known[LW_WIRE_N_LOADS];
-	double above_ns; /* cost of the next larger size that the run holds */
+	double above_ns;  /* cost of the next larger size that the run holds */
+	double held_frac; /* bytes over the size that stands for them; 1 where the slope is known */
 };
 
 struct lw_wire {
@@ -89,7 +96,9 @@ struct lw_wire {
 	struct lw_cost all, probe; /* the same under both loads together */
 	bool is_known[LW_WIRE_SIZES];
 	struct lw_recovery recovery;
-	double latency_ns; /* what a coordination round costs: no operation less */
+	double latency_ns;   /* what a coordination round costs: no operation less */
+	bool is_slope_known; /* run or probe hold sizes that tell a fixed cost from one of bytes */
+	double fixed_ns;     /* what an operation costs whatever its size: at least a round */
 	struct lw_cost replicate[LW_WIRE_REPLICATES];       /* of all */
 	struct lw_cost probe_replicate[LW_WIRE_REPLICATES]; /* of probe */
 	struct lw_hvd_scatter scatter;                      /* observed over fitted; owned */
@@ -115,6 +124,9 @@ double lw_wire_replicate_frac(const struct lw_wire *wire, double bytes, int k);
 
 /** lw_wire_ns() - the same with the scatter of the run, as lw_hvd_cost.wire_ns; @wire: struct lw_wire. */
 double lw_wire_ns(const void *wire, const struct lw_hvd_op *op);
+
+/** lw_wire_is_split() - how a what-if changes costs depends on what of them is fixed, and that is not known. */
+bool lw_wire_is_split(const struct lw_wire *wire);
 
 /** lw_wire_knows() - operations of about @bytes were seen under every load there is, in run or probe. */
 bool lw_wire_knows(const struct lw_wire *wire, double bytes);
