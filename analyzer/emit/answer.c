@@ -228,8 +228,8 @@ double lw_answer_model_error(const struct lw_answer *answer, const struct lw_for
 double lw_answer_replay_adds_ns(const struct lw_forecast *forecast)
 {
 	const struct lw_prediction_error *error = &forecast->prediction.error;
-	double others =
-		pow(error->steps_ns, 2) + pow(error->costs_ns, 2) + pow(error->settings_ns, 2);
+	double others = pow(error->steps_ns, 2) + pow(error->costs_ns, 2) +
+			pow(error->settings_ns, 2) + pow(error->ranks_ns, 2);
 
 	return sqrt(others + pow(error->replay_ns, 2)) - sqrt(others);
 }
@@ -243,7 +243,10 @@ const char *lw_answer_would_tell(const struct lw_answer *answer, const struct lw
 	char least[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES];
 
 	text[0] = '\0';
-	if (prediction->is_extrapolated && replay->is_ddp)
+	if (prediction->n_ranks != replay->input.n_ranks)
+		snprintf(text, LW_WOULD_TELL_BYTES, "a run on %u rank%s", prediction->n_ranks,
+			prediction->n_ranks == 1 ? "" : "s");
+	else if (prediction->is_extrapolated && replay->is_ddp)
 		snprintf(text, LW_WOULD_TELL_BYTES, "a run with bucket_cap_mb=%g",
 			prediction->bucket_cap_bytes / 1048576);
 	else if (prediction->is_extrapolated && answer->predictor->run->probes.n > 0)
@@ -255,9 +258,6 @@ const char *lw_answer_would_tell(const struct lw_answer *answer, const struct lw
 			lw_bytes_format((double)replay->min_batch_bytes, least),
 			is_one ? " alone" : " to ",
 			is_one ? "" : lw_bytes_format((double)replay->max_batch_bytes, most));
-	else if (prediction->n_ranks != replay->input.n_ranks)
-		snprintf(text, LW_WOULD_TELL_BYTES, "a run on %u rank%s", prediction->n_ranks,
-			prediction->n_ranks == 1 ? "" : "s");
 	return text;
 }
 

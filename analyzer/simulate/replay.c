@@ -122,6 +122,23 @@ static double other_setting_ns(double step_ns)
 	return other_setting_frac * step_ns;
 }
 
+/*
+ * What a ring's formula cannot know of other ranks: whether they share cores, so that every message
+ * waits for more processes, or overlap their messages, as trees do. Twice the ranks on the same cores at most
+ * double what a message costs; so for each doubling (or halving) the fixed cost of operations and
+ * rounds may be once more (or, of the result, less) of itself. Bytes are sent by the link, and summed and copied
+ * by cores that more ranks may share: a tenth. Both are bounds from that argument, not a fit. Runs of 2,
+ * 3 and 4 ranks agree with them (docs/model.md), and say nothing of many ranks.
+ */
+static const double ranks_fixed_frac = 1;
+static const double ranks_bytes_frac = 0.1;
+static const double most_doublings = 1; /* of ranks: more, either way, is called extrapolated */
+
+static double doublings(const struct lw_replay *replay, const struct lw_whatif_job *job)
+{
+	return fabs(log2((double)job->input.n_ranks / replay->input.n_ranks));
+}
+
 /* A replay that misses this much of the recorded step has left something out that the job does: the
  * correction would then be larger than what a setting can change. */
 static const double too_far_off_frac = 0.5;
@@ -163,23 +180,29 @@ int lw_replay_new(struct lw_run *run, struct lw_replay **ret_replay)
 	return status;
 }
 
-/* How far other costs move a step is seen in this many; an interval needs no more. */
-enum { MOST_MOVED_STEPS = 32 };
+/* How far other costs move a step is seen in this many; an interval needs no more, a bound fewer. */
+enum { MOST_MOVED_STEPS = 32, MOST_RANK_STEPS = 16 };
 
 /* What the costs of @job, changed since it was simulated, do to its step. @raw_ns: of each step before. */
-static double moved_ns(struct lw_whatif_job *job, const double *raw_ns, double *sorted)
+static double moved_by_ns(
+	struct lw_whatif_job *job, uint32_t n_most, const double *raw_ns, double *sorted)
 {
 	uint32_t n_steps = job->input.n_steps, n = n_steps - 1;
 	double before_ns, after_ns;
 
-	if (n > MOST_MOVED_STEPS)
-		n = MOST_MOVED_STEPS;
+	if (n > n_most)
+		n = n_most;
 	memcpy(sorted, raw_ns, n * sizeof(*sorted));
 	before_ns = lw_stats_middle(sorted, n);
 	job->input.n_steps = n + 1;
 	after_ns = simulate(job, NULL, sorted, NULL);
 	job->input.n_steps = n_steps;
 	return after_ns - before_ns;
+}
+
+static double moved_ns(struct lw_whatif_job *job, const double *raw_ns, double *sorted)
+{
+	return moved_by_ns(job, MOST_MOVED_STEPS, raw_ns, sorted);
 }
 
 static double guessed(
@@ -274,40 +297,85 @@ static double half_width(const double *off_ns)
 	return 1.96 / 1.517 * size_ns[LW_WIRE_REPLICATES - 2];
 }
 
-/* All costs of this setting's operations in replicate @k, over those of the fit. */
-static double replicate_frac(const struct lw_wire *wire, const struct lw_hvd_totals *totals, int k)
+enum { FITTED = -1 };
+
+/* All costs of this setting's operations, in replicate @k or as FITTED. */
+static double all_ns(const struct lw_wire *wire, const struct lw_hvd_totals *totals, int k)
 {
-	double fitted_ns = 0, replicate_ns = 0;
+	double sum_ns = 0;
 
 	for (int i = 0; i < LW_HVD_SIZE_CLASSES; i++) {
-		double n = (double)totals->of_size[i].n_batches, bytes, ns;
+		double n = (double)totals->of_size[i].n_batches, bytes;
 
 		if (n == 0)
 			continue;
 		bytes = (double)totals->of_size[i].bytes / n;
-		ns = n * lw_wire_mean_ns(wire, (uint64_t)bytes, 0);
-		fitted_ns += ns;
-		replicate_ns += ns * lw_wire_replicate_frac(wire, bytes, k);
+		sum_ns += n * lw_wire_mean_ns(wire, (uint64_t)bytes, 0) *
+			  (k == FITTED ? 1 : lw_wire_replicate_frac(wire, bytes, k));
 	}
-	return fitted_ns > 0 ? replicate_ns / fitted_ns : 1;
+	return sum_ns;
+}
+
+/* Simulates with what messages among other ranks may cost at most. Return: what that does to the step.
+ * @ret_by_frac: how much dearer its operations are then */
+static double dearer_ranks(struct lw_whatif_job *job, const struct lw_hvd_totals *totals,
+	double n_doublings, const double *raw_ns, double *sorted, double *ret_by_frac)
+{
+	double fixed_frac = 1 + ranks_fixed_frac * n_doublings, more_ns;
+	struct lw_wire_scale scale = job->wire.scale;
+	struct lw_hvd_cost cost = job->cost;
+	double fixed_ns = job->ddp_cost.fixed_ns, before_ns = all_ns(&job->wire, totals, FITTED);
+
+	job->wire.scale.latency_frac *= fixed_frac;
+	job->wire.scale.volume_frac *= 1 + ranks_bytes_frac * n_doublings;
+	job->cost.round_ns *= fixed_frac;
+	job->cost.late_ns *= fixed_frac;
+	job->ddp_cost.fixed_ns *= fixed_frac;
+	*ret_by_frac = all_ns(&job->wire, totals, FITTED) / before_ns - 1;
+	more_ns = fmax(moved_by_ns(job, MOST_RANK_STEPS, raw_ns, sorted), 0);
+	job->wire.scale = scale;
+	job->cost = cost;
+	job->ddp_cost.fixed_ns = fixed_ns;
+	return more_ns;
 }
 
 /* What the costs of each replicate do to the step. It is simulated once, with all costs
  * a little higher, and replicates lie in proportion: they differ by little. Lower ones are taken to gain
- * as much as higher ones lose, which is too much where communication is hidden: a safe side. */
-static void replicate(struct lw_whatif_job *job, const struct lw_hvd_totals *totals,
-	const double *raw_ns, double *sorted, double ret_off_ns[LW_WIRE_REPLICATES])
+ * as much as higher ones lose, which is too much where communication is hidden: a safe side. For other ranks
+ * it is the simulation of what those may cost.
+ * Return: what other ranks may add to the step, 0 = they are as recorded, or one, who sends nothing. */
+static double replicate(struct lw_whatif_job *job, const struct lw_hvd_totals *totals,
+	double n_doublings, const double *raw_ns, double *sorted,
+	double ret_off_ns[LW_WIRE_REPLICATES])
 {
 	double off_frac[LW_WIRE_REPLICATES], by_frac, more_ns;
+	double fitted_ns = all_ns(&job->wire, totals, FITTED);
+	bool is_other = n_doublings > 0 && fitted_ns > 0;
 
 	for (int k = 0; k < LW_WIRE_REPLICATES; k++)
-		off_frac[k] = replicate_frac(&job->wire, totals, k) - 1;
-	by_frac = fmin(fmax(half_width(off_frac), LEAST_OFF_FRAC), MOST_OFF_FRAC);
-	job->wire.cost_frac = 1 + by_frac;
-	more_ns = moved_ns(job, raw_ns, sorted);
-	job->wire.cost_frac = 1;
+		off_frac[k] = fitted_ns > 0 ? all_ns(&job->wire, totals, k) / fitted_ns - 1 : 0;
+	if (is_other) {
+		more_ns = dearer_ranks(job, totals, n_doublings, raw_ns, sorted, &by_frac);
+	} else {
+		by_frac = fmin(fmax(half_width(off_frac), LEAST_OFF_FRAC), MOST_OFF_FRAC);
+		job->wire.cost_frac = 1 + by_frac;
+		more_ns = moved_ns(job, raw_ns, sorted);
+		job->wire.cost_frac = 1;
+	}
 	for (int k = 0; k < LW_WIRE_REPLICATES; k++)
 		ret_off_ns[k] = more_ns * off_frac[k] / by_frac;
+	return is_other ? more_ns : 0;
+}
+
+static void doubt_ranks(double n_doublings, struct lw_prediction *prediction)
+{
+	if (n_doublings <= most_doublings)
+		return;
+	if (!prediction->is_extrapolated)
+		prediction->step_ns.why =
+			"more than twice or less than half the recorded ranks: what a message costs among so many others is extrapolated, and they are assumed to compute as the recorded ones do and to form a ring";
+	prediction->is_extrapolated = true;
+	prediction->step_ns.how = LW_ASSUMED;
 }
 
 int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
@@ -315,7 +383,7 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 {
 	uint32_t n = replay->n_steps;
 	double *raw_ns = malloc(2 * n * sizeof(*raw_ns)), *sorted = raw_ns + n;
-	double step_ns, median_ns, low_ns, high_ns, off_ns;
+	double step_ns, median_ns, low_ns, high_ns, off_ns, ranks_ns, n_doublings;
 	struct lw_prediction prediction = {0};
 	struct lw_whatif_job job = {0};
 	int status = raw_ns ? LW_OK : lw_fail(LW_ERR_NOMEM, "no memory to predict %u steps", n);
@@ -336,19 +404,26 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 	lw_stats_interval(raw_ns, n, &median_ns, &low_ns, &high_ns);
 	low_ns = fmin(low_ns, step_ns);
 	high_ns = fmax(high_ns, step_ns);
-	replicate(&job, &prediction.totals, raw_ns, sorted, prediction.replicate_ns);
+	n_doublings = doublings(replay, &job);
+	ranks_ns = replicate(
+		&job, &prediction.totals, n_doublings, raw_ns, sorted, prediction.replicate_ns);
 	prediction.error = (struct lw_prediction_error){.steps_ns = (high_ns - low_ns) / 2,
 		.replay_ns = prediction.is_recorded ? replay->residual_ns
 						    : hypot(replay->residual_ns, replay->bias_ns),
 		.costs_ns = half_width(prediction.replicate_ns),
 		.settings_ns =
-			(prediction.is_recorded ? repeat_frac : other_setting_frac) * step_ns};
+			(prediction.is_recorded ? repeat_frac : other_setting_frac) * step_ns,
+		.ranks_ns = ranks_ns};
 	off_ns = pow(prediction.error.replay_ns, 2) + pow(prediction.error.costs_ns, 2) +
 		 pow(prediction.error.settings_ns, 2);
 	prediction.step_ns = (struct lw_figure){step_ns + replay->bias_ns,
-		step_ns + replay->bias_ns - sqrt(pow(step_ns - low_ns, 2) + off_ns),
-		step_ns + replay->bias_ns + sqrt(pow(high_ns - step_ns, 2) + off_ns), LW_PREDICTED,
-		NULL};
+		/* costs that are higher by (1 + r) at most are lower by 1 / (1 + r) at least */
+		step_ns + replay->bias_ns -
+			sqrt(pow(step_ns - low_ns, 2) + off_ns +
+				pow(ranks_ns / (1 + ranks_fixed_frac * n_doublings), 2)),
+		step_ns + replay->bias_ns +
+			sqrt(pow(high_ns - step_ns, 2) + off_ns + ranks_ns * ranks_ns),
+		LW_PREDICTED, NULL};
 	prediction.step_ns.why = lw_whatif_assumes(replay, whatif);
 	if (prediction.step_ns.why)
 		prediction.step_ns.how = LW_ASSUMED;
@@ -356,6 +431,7 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 		extrapolate(&job, &prediction, raw_ns, sorted, step_ns);
 	if (job.is_ddp && !prediction.is_recorded)
 		share_otherwise(replay, &job, &prediction, raw_ns, sorted, step_ns);
+	doubt_ranks(n_doublings, &prediction);
 	prediction.step_ns.low = fmax(prediction.step_ns.low, 0);
 	for (uint32_t s = 0; ret_step_ns && s < n; s++)
 		ret_step_ns[s] = raw_ns[s] + replay->bias_ns;
@@ -391,7 +467,7 @@ struct lw_figure lw_replay_gain(const struct lw_replay *replay, const struct lw_
 	gain.value = lw_stats_middle(saved_ns + n, n) / base->n_passes -
 		     lw_stats_middle(saved_ns + 2 * n, n) / other->n_passes;
 	off_ns = pow(hypot(replay->bias_ns, other_setting_ns(other->step_ns.value)), 2) +
-		 wire_ns * wire_ns;
+		 wire_ns * wire_ns + pow(other->error.ranks_ns / other->n_passes, 2);
 	gain.low = gain.value - sqrt(pow(middle_ns - low_ns, 2) + off_ns);
 	gain.high = gain.value + sqrt(pow(high_ns - middle_ns, 2) + off_ns);
 	free(saved_ns);

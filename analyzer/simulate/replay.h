@@ -110,6 +110,7 @@ struct lw_prediction_error {
 	double replay_ns; /* what the replay of the recorded setting missed, corrected or not */
 	double costs_ns;  /* the costs of its operations were fitted */
 	double settings_ns; /* what is missed of other settings alone; of the recorded one: of a repeat */
+	double ranks_ns; /* other ranks: upwards; what a ring does not say of messages among them */
 	double sizes_ns; /* sizes, and operations at a time, that the run does not hold */
 };
 
@@ -117,7 +118,7 @@ struct lw_prediction {
 	struct lw_figure
 		step_ns;      /* middle of the steps; how = PREDICTED, or ASSUMED with why set */
 	bool is_recorded;     /* the setting of the run itself */
-	bool is_extrapolated; /* sends operations unlike any the run holds: why says which */
+	bool is_extrapolated; /* operations or ranks unlike any the run holds: why says which */
 	double fusion_bytes, cycle_ns;
 	double bucket_cap_bytes, first_bucket_bytes; /* torch DDP, else 0 */
 	uint32_t n_ranks;

@@ -198,7 +198,9 @@ static void what_is_assumed_names_the_run_that_would_tell(void **state)
 	assert_string_equal(lw_answer_would_tell(&f.answer, &forecast, text), "");
 	forecast.prediction.n_ranks = 8;
 	assert_non_null(strstr(lw_answer_would_tell(&f.answer, &forecast, text), "8 ranks"));
-	forecast.prediction.is_extrapolated = true;
+	forecast.prediction.is_extrapolated = true; /* a probe of 2 ranks says nothing of 8 */
+	assert_non_null(strstr(lw_answer_would_tell(&f.answer, &forecast, text), "8 ranks"));
+	forecast.prediction.n_ranks = 2;
 	assert_non_null(strstr(lw_answer_would_tell(&f.answer, &forecast, text), "--probe"));
 	close_job(&f);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other networks, from runs that tell a fixed cost from one of bytes, and from runs that do not. */
+/* Other networks and other ranks, from runs that tell a fixed cost from one of bytes, and from others. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -216,6 +216,70 @@ static void a_probe_tells_the_fixed_cost_of_one_size(void **state)
 	sim_run_free(run);
 }
 
+/* A ring of more ranks, on more cores or on the same ones: then every message waits for more processes. */
+static void other_ranks_are_covered_whether_they_share_cores_or_not(void **state)
+{
+	static const uint32_t others[] = {2, 3, 6, 8};
+	const struct link link = {2 * MS, 40};
+	struct sim_spec spec = spec_of(4, 10000, 100000, &link);
+	struct lw_run *run = sim_run_new(&spec);
+	struct lw_replay *replay = replay_of(run);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		for (int is_shared = 0; is_shared < 2; is_shared++) {
+			double n = others[i], latency_frac = (n - 1) / 3;
+			struct lw_whatif whatif = LW_WHATIF_RECORDED;
+			struct lw_prediction prediction;
+			struct sim_spec truth = spec;
+			struct link scaled;
+			double true_ns;
+
+			latency_frac *= is_shared ? n / 4 : 1;
+			scaled = (struct link){link.fixed_ns * latency_frac,
+				link.ns_per_byte * (n - 1) / n / 0.75};
+			truth.cost.context = &scaled;
+			truth.cost.round_ns *= latency_frac;
+			truth.n_ranks = whatif.n_ranks = others[i];
+			true_ns = sim_median_ns(&truth);
+			prediction = predict(replay, &whatif,
+				is_shared ? "other ranks, same cores" : "other ranks", true_ns);
+			assert_true(covers(&prediction, true_ns));
+			assert_true(prediction.error.ranks_ns > 0);
+		}
+	lw_replay_free(replay);
+	sim_run_free(run);
+}
+
+static void the_band_of_more_ranks_is_wider_and_far_ones_are_marked(void **state)
+{
+	const struct link link = {2 * MS, 40};
+	struct sim_spec spec = spec_of(4, 10000, 100000, &link);
+	struct lw_run *run = sim_run_new(&spec);
+	struct lw_replay *replay = replay_of(run);
+	double width_ns = 0;
+
+	(void)state;
+	for (uint32_t n = 1; n <= 64; n++) {
+		struct lw_whatif whatif = LW_WHATIF_RECORDED;
+		struct lw_prediction prediction;
+
+		if (n > 10 && n % 8)
+			continue;
+		whatif.n_ranks = n;
+		assert_int_equal(lw_replay_predict(replay, &whatif, &prediction, NULL), 0);
+		assert_int_equal(prediction.is_extrapolated, n < 2 || n > 8);
+		if (prediction.is_extrapolated)
+			assert_non_null(strstr(prediction.step_ns.why, "ranks"));
+		if (n < 4)
+			continue;
+		assert_true(prediction.step_ns.high - prediction.step_ns.low > width_ns);
+		width_ns = prediction.step_ns.high - prediction.step_ns.low;
+	}
+	lw_replay_free(replay);
+	sim_run_free(run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +287,8 @@ int main(void)
 		cmocka_unit_test(one_size_tells_neither_bandwidth_nor_latency_nor_ranks),
 		cmocka_unit_test(one_size_does_not_tell_what_others_cost),
 		cmocka_unit_test(a_probe_tells_the_fixed_cost_of_one_size),
+		cmocka_unit_test(other_ranks_are_covered_whether_they_share_cores_or_not),
+		cmocka_unit_test(the_band_of_more_ranks_is_wider_and_far_ones_are_marked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
