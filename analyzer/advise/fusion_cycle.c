@@ -269,14 +269,45 @@ static int add_advice(
 	return LW_OK;
 }
 
+/* Most others send what this run does not hold: whether one of them is better is not known. */
+static int add_unknown(const struct lw_adviser *self, struct search *search, size_t n_unknown)
+{
+	char now[96], step[LW_UNIT_TEXT_BYTES];
+	size_t n_others = search->list->tried.n - search->first - 1;
+	bool has_rest = n_others > n_unknown;
+
+	write_setting((double)search->replay->setting.fusion_bytes,
+		(double)search->replay->setting.cycle_ns, now);
+	return lw_advise_find(search->list, self->id,
+		"whether another setting is better than the %s (%s, %s a step) cannot be told from this run: %zu of %zu others send operations of sizes that it does not hold%s. A run recorded with `lapwing record --probe` would tell",
+		search->replay->is_setting_known ? "recorded one" : "assumed default", now,
+		lw_ns_format(search->list->base.step_ns.value, step), n_unknown, n_others,
+		has_rest ? ", and of the rest none gains more than its error" : "");
+}
+
+static size_t count_unknown(const struct search *search)
+{
+	size_t n = 0;
+
+	for (size_t i = search->first; i < search->list->tried.n; i++) {
+		const struct lw_prediction *one = &search->list->tried.at[i].prediction;
+
+		n += one->is_extrapolated && !one->is_recorded;
+	}
+	return n;
+}
+
 static int add_nothing(const struct lw_adviser *self, struct search *search)
 {
 	const struct lw_trial *best = best_of(search, false);
+	size_t n_unknown = count_unknown(search);
 	char setting[96], now[96], step[LW_UNIT_TEXT_BYTES], gain[LW_UNIT_TEXT_BYTES];
 	char low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
 	const char *whose =
 		search->replay->is_setting_known ? "recorded setting" : "assumed default";
 
+	if (2 * n_unknown > search->list->tried.n - search->first - 1)
+		return add_unknown(self, search, n_unknown);
 	write_setting((double)search->replay->setting.fusion_bytes,
 		(double)search->replay->setting.cycle_ns, now);
 	if (best->prediction.is_recorded || best->gain_ns.value <= 0)

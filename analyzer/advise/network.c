@@ -35,6 +35,8 @@ static int ask(const struct lw_adviser *self, struct lw_advice_list *list,
 	}
 	if (status < 0)
 		return status;
+	if (first.prediction.is_extrapolated && !list->replay->wire.is_slope_known)
+		return lw_advise_cannot_tell(list, self->id, &first, steps[0].label);
 	if (!lw_advise_is_sure(list, &first))
 		return lw_advise_note(list, self->id,
 			"%s would bring no more than this run can tell (the step %s); %s would bring it %s",
@@ -75,7 +77,7 @@ const struct lw_adviser lw_adviser_bandwidth = {
 	.title = "More bandwidth",
 	.run = advise_bandwidth,
 	.assumes =
-		"The part of an operation's cost that grows with its size is bandwidth, and shrinks with it.",
+		"The part of an operation's cost that grows with its size is bandwidth, and shrinks with it; what it costs whatever its size does not.",
 	.wrong_if =
 		"The limit is not the link: a core that copies or sums, a window of TCP, a switch that others share.",
 	.check =
@@ -87,7 +89,7 @@ const struct lw_adviser lw_adviser_latency = {
 	.title = "Lower latency",
 	.run = advise_latency,
 	.assumes =
-		"What a coordination round costs is latency; every operation pays as much, and it shrinks with it.",
+		"What a coordination round costs is latency, and so is what an operation costs whatever its size; both shrink with it.",
 	.wrong_if =
 		"Scheduling and system calls are a part of it: another network does not change those.",
 	.check = "Compare `lapwing report` of the job on both networks.",

@@ -19,6 +19,7 @@ static int advise_ranks(
 	uint32_t n_known = list->replay->input.n_ranks;
 	double base_ns = list->base.step_ns.value;
 	char text[LW_ADVICE_TEXT_BYTES], step[LW_UNIT_TEXT_BYTES];
+	struct lw_trial first = {0};
 	int status = LW_OK, n = 0;
 
 	(void)run;
@@ -34,6 +35,8 @@ static int advise_ranks(
 		status = lw_advise_try(list, self->id, &whatif, &trial, "%u ranks", whatif.n_ranks);
 		if (status < 0)
 			break;
+		if (i == 1)
+			first = trial;
 		n += snprintf(text + n, sizeof(text) - (size_t)n,
 			"%s%u ranks: %s a step, %.0f %% of today's throughput a rank (%.0f to %.0f)",
 			n ? "; " : "", whatif.n_ranks, lw_ns_format(trial.step_ns.value, step),
@@ -42,6 +45,8 @@ static int advise_ranks(
 	}
 	if (status < 0 || n == 0)
 		return status;
+	if (first.prediction.is_extrapolated && !list->replay->wire.is_slope_known)
+		return lw_advise_cannot_tell(list, self->id, &first, first.label);
 	return lw_advise_note(
 		list, self->id, "with the same batch a rank and links as fast as now: %s", text);
 }
@@ -81,7 +86,7 @@ const struct lw_adviser lw_adviser_ranks = {
 	.title = "More ranks",
 	.run = advise_ranks,
 	.assumes =
-		"A ring: its latency grows with 2 (N - 1) messages, its volume with 2 (N - 1) / N of the bytes. New links are as fast as the recorded ones, new ranks compute as the recorded ones do.",
+		"A ring: what an operation costs whatever its size grows with 2 (N - 1) messages, the rest with 2 (N - 1) / N of the bytes. New links are as fast as the recorded ones, new ranks compute as the recorded ones do.",
 	.wrong_if =
 		"New ranks share links, cores or a switch where the recorded ones did not; there are more stragglers; the algorithm is no ring.",
 	.check = "Record the job with twice the ranks.",

@@ -105,6 +105,18 @@ bool lw_advise_is_sure(const struct lw_advice_list *list, const struct lw_trial 
 	       trial->gain_ns.value > MIN_GAIN_FRAC * list->base.step_ns.value;
 }
 
+int lw_advise_cannot_tell(
+	struct lw_advice_list *list, const char *id, const struct lw_trial *trial, const char *what)
+{
+	char least[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES], bytes[LW_UNIT_TEXT_BYTES];
+
+	return lw_advise_find(list, id,
+		"what %s would bring cannot be told: a step of %s to %s. All operations of this run carry about %s, so what of their cost grows with the bytes is not known. A run recorded with `lapwing record --probe` would tell",
+		what, lw_ns_format(trial->step_ns.low, least),
+		lw_ns_format(trial->step_ns.high, most),
+		lw_bytes_format((double)list->replay->max_batch_bytes, bytes));
+}
+
 struct lw_figure lw_advise_gain_frac(
 	const struct lw_advice_list *list, const struct lw_trial *trial)
 {

@@ -26,6 +26,10 @@ double lw_advise_nearly_ns(const struct lw_advice_list *list);
 /** lw_advise_is_sure() - its gain is above its error, and above what repeats of a job differ by. */
 bool lw_advise_is_sure(const struct lw_advice_list *list, const struct lw_trial *trial);
 
+/** lw_advise_cannot_tell() - of one size: what of its cost another network or other ranks change; a finding. */
+int lw_advise_cannot_tell(struct lw_advice_list *list, const char *id, const struct lw_trial *trial,
+	const char *what);
+
 /** lw_advise_gain_frac() - the gain of @trial, of the recorded step. */
 struct lw_figure lw_advise_gain_frac(
 	const struct lw_advice_list *list, const struct lw_trial *trial);

@@ -131,7 +131,7 @@ static void print_changes(
 		is_unsure = is_unsure || trial->prediction.is_extrapolated;
 	}
 	if (is_unsure)
-		fputs("  x extrapolated: operations of sizes that this run does not hold\n", out);
+		fputs("  x extrapolated: from operations or ranks unlike those of this run\n", out);
 }
 
 static void print_ids(const struct lw_advice_list *list, FILE *out)
@@ -256,7 +256,7 @@ static void print_trials(const struct lw_advice_list *list, const char *id, FILE
 			prediction->is_extrapolated ? " x" : "");
 	}
 	if (any)
-		fputs("  x: sends operations of sizes that this run does not hold\n", out);
+		fputs("  x: extrapolated from operations or ranks unlike those of this run\n", out);
 }
 
 static void print_section(FILE *out, const char *title, const char *text)

@@ -204,6 +204,11 @@ static void say_best(const struct lw_answer *answer, const struct lw_forecast *b
 						      : "");
 }
 
+static bool is_elsewhere(const struct lw_whatif *whatif)
+{
+	return whatif->n_ranks || whatif->bandwidth_frac != 1 || whatif->latency_frac != 1;
+}
+
 static void print_grid(const struct lw_answer *answer, FILE *out)
 {
 	const struct lw_grid_axis *rows = &answer->rows, *columns = &answer->columns;
@@ -226,8 +231,10 @@ static void print_grid(const struct lw_answer *answer, FILE *out)
 		say_best(answer, best, out);
 	say(out, "r recorded", "where this run stands");
 	if (unsure)
-		say(out, "x unsure",
-			"extrapolated: they send operations of sizes that this run does not hold");
+		say(out, "x unsure", "extrapolated: they %s",
+			is_elsewhere(&answer->ask.whatif)
+				? "are of another network, or other ranks, than this run can tell of"
+				: "send operations of sizes that this run does not hold");
 	say_sure(answer, best ? best : answer->forecasts, out);
 	if (unsure) {
 		char text[LW_WOULD_TELL_BYTES];

@@ -450,6 +450,8 @@ struct lw_figure lw_replay_gain(const struct lw_replay *replay, const struct lw_
 	double *saved_ns = malloc(3 * n * sizeof(*saved_ns)), middle_ns, low_ns, high_ns, wire_ns,
 	       off_ns;
 	double replicate_ns[LW_WIRE_REPLICATES];
+	/* of one that is extrapolated who asks counts the whole doubt */
+	double ranks_ns = other->is_extrapolated ? 0 : other->error.ranks_ns / other->n_passes;
 
 	if (!saved_ns) {
 		gain.why = "no memory";
@@ -467,7 +469,7 @@ struct lw_figure lw_replay_gain(const struct lw_replay *replay, const struct lw_
 	gain.value = lw_stats_middle(saved_ns + n, n) / base->n_passes -
 		     lw_stats_middle(saved_ns + 2 * n, n) / other->n_passes;
 	off_ns = pow(hypot(replay->bias_ns, other_setting_ns(other->step_ns.value)), 2) +
-		 wire_ns * wire_ns + pow(other->error.ranks_ns / other->n_passes, 2);
+		 wire_ns * wire_ns + pow(ranks_ns, 2);
 	gain.low = gain.value - sqrt(pow(middle_ns - low_ns, 2) + off_ns);
 	gain.high = gain.value + sqrt(pow(high_ns - middle_ns, 2) + off_ns);
 	free(saved_ns);

@@ -364,6 +364,31 @@ static void sizes_that_a_run_does_not_hold_ask_for_a_probe(void **state)
 	done(&asked);
 }
 
+/* 2 KB in 4.7 ms, and nothing else: no run of it tells what is the link and what the message. */
+static void of_one_size_neither_network_nor_ranks_nor_settings_can_be_told(void **state)
+{
+	static const char *const ids[] = {"network.bandwidth", "network.latency", "scaling.ranks"};
+	struct job job;
+	struct asked asked;
+
+	(void)state;
+	job_init(&job, 4, 60, 2000);
+	job.link = (struct job_link){4.5 * JOB_MS, 100};
+	job.spec.setting.fusion_bytes = 0;
+	asked = ask(&job);
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		print_message("%s: %s\n", ids[i], finding(&asked, ids[i]));
+		assert_null(job_find(&asked.list, ids[i]));
+		assert_true(is_told(&asked, ids[i], "cannot be told"));
+		assert_true(is_told(&asked, ids[i], "`lapwing record --probe`"));
+	}
+	print_message("%s\n", finding(&asked, "horovod.fusion_cycle"));
+	assert_false(is_told(&asked, "horovod.fusion_cycle", "as good as anything"));
+	assert_true(job_find(&asked.list, "horovod.fusion_cycle") ||
+		    is_told(&asked, "horovod.fusion_cycle", "cannot be told from this run"));
+	done(&asked);
+}
+
 static void ask_again(struct asked *asked)
 {
 	lw_advice_list_free(&asked->list);
@@ -560,6 +585,7 @@ int main(void)
 		cmocka_unit_test(groups_are_lists_of_parameter_names),
 		cmocka_unit_test(sparse_gradients_pay_below_one_over_n),
 		cmocka_unit_test(sizes_that_a_run_does_not_hold_ask_for_a_probe),
+		cmocka_unit_test(of_one_size_neither_network_nor_ranks_nor_settings_can_be_told),
 		cmocka_unit_test(the_torus_is_for_hosts_of_several_ranks_and_nccl),
 		cmocka_unit_test(reducing_inside_hosts_is_not_advised_twice),
 		cmocka_unit_test(a_gain_that_hangs_on_what_is_not_known_is_not_called_none),
