@@ -109,6 +109,10 @@ static void say_unsure(
 	if (prediction->step_ns.why)
 		say(out, "note", "%s%s", prediction->is_extrapolated ? "extrapolated: " : "",
 			prediction->step_ns.why);
+	if (prediction->is_extrapolated && answer->predictor->replay->n_missing_ranks > 0)
+		say(out, "note",
+			"%u ranks of the job are not in this run: costs are those of the others",
+			answer->predictor->replay->n_missing_ranks);
 	if (lw_answer_would_tell(answer, forecast, text)[0])
 		say(out, "would tell", "%s", text);
 }

@@ -8,6 +8,7 @@
 #include "analyzer/simulate/closed.h"
 #include "analyzer/simulate/mean_step.h"
 #include "analyzer/simulate/stats.h"
+#include "analyzer/simulate/whatif.h"
 
 /* The fit's own for the recorded setting; for another one a value without an interval. */
 static struct lw_figure scaling_figure(const struct lw_predictor *predictor,
@@ -32,6 +33,15 @@ static struct lw_figure scaling_figure(const struct lw_predictor *predictor,
 	return figure;
 }
 
+/* Every model takes the costs of operations from the ranks that are there. */
+static void note_missing(const struct lw_predictor *predictor, struct lw_prediction *prediction)
+{
+	if (predictor->replay->n_missing_ranks == 0 || isnan(prediction->step_ns.value))
+		return;
+	prediction->step_ns.how = LW_ASSUMED;
+	prediction->step_ns.why = lw_whatif_assumes(predictor->replay, &LW_WHATIF_RECORDED);
+}
+
 /* The factors, and with them the step of a closed model: T_comp / factor, and what follows it. */
 static int predict_closed(const struct lw_model *self, struct lw_predictor *predictor,
 	const struct lw_whatif *whatif, struct lw_forecast *forecast)
@@ -51,6 +61,7 @@ static int predict_closed(const struct lw_model *self, struct lw_predictor *pred
 	prediction->step_ns.value = compute_ns / scaling[self->factor].factor + tail_ns;
 	if (prediction->is_extrapolated || !is_same_ranks)
 		prediction->step_ns.how = LW_ASSUMED;
+	note_missing(predictor, prediction);
 	return LW_OK;
 }
 
@@ -64,6 +75,7 @@ static int deliver_mean(int status, const struct lw_mean_step *answer,
 		answer->why ? answer->why : "one mean step gives no interval"};
 	if (answer->is_extrapolated || prediction->n_ranks != predictor->replay->input.n_ranks)
 		prediction->step_ns.how = LW_ASSUMED;
+	note_missing(predictor, prediction);
 	return LW_OK;
 }
 

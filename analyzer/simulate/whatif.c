@@ -112,6 +112,8 @@ bool lw_whatif_is_recorded(const struct lw_replay *replay, const struct lw_whati
 
 const char *lw_whatif_assumes(const struct lw_replay *replay, const struct lw_whatif *whatif)
 {
+	if (replay->n_missing_ranks > 0)
+		return "ranks of this job are not in the run: when the last of them came to an operation, and left it, is not known, so its costs are assumed to be those of the ranks that are";
 	if (ranks_of(replay, whatif) != replay->input.n_ranks)
 		return "other ranks are assumed to compute as the recorded ones do and to form a ring";
 	if (asks_wire_frac(whatif) && isnan(whatif->convert_ns_per_byte))

@@ -32,7 +32,7 @@ void lw_whatif_recorded(const struct lw_replay *replay, struct lw_whatif_job *re
 /** lw_whatif_is_recorded() - whether @whatif asks for what was recorded. */
 bool lw_whatif_is_recorded(const struct lw_replay *replay, const struct lw_whatif *whatif);
 
-/** lw_whatif_assumes() - what no run could tell of @whatif, as a static text; NULL: nothing. */
+/** lw_whatif_assumes() - what no run could tell of @whatif, or this one of any, as a static text; NULL: nothing. */
 const char *lw_whatif_assumes(const struct lw_replay *replay, const struct lw_whatif *whatif);
 
 /**

@@ -280,6 +280,34 @@ static void the_band_of_more_ranks_is_wider_and_far_ones_are_marked(void **state
 	sim_run_free(run);
 }
 
+/* Nobody knows when a rank came that is not in the run: what operations cost is taken from the others. */
+static void of_missing_ranks_every_prediction_is_assumed(void **state)
+{
+	const struct link link = {2 * MS, 40};
+	struct sim_spec spec = spec_of(4, 10000, 100000, &link);
+	struct lw_run *run = sim_run_new(&spec);
+	struct lw_whatif whatif = LW_WHATIF_RECORDED;
+	struct lw_prediction prediction;
+	struct lw_replay *replay;
+
+	(void)state;
+	run->size = 6;
+	run->n_missing_ranks = 2;
+	replay = replay_of(run);
+	for (int i = 0; i < 3; i++) {
+		whatif.cycle_ns = i == 1 ? 10 * MS : (double)NAN;
+		whatif.bandwidth_frac = i == 2 ? 2 : 1;
+		assert_int_equal(lw_replay_predict(replay, &whatif, &prediction, NULL), 0);
+		assert_int_equal(prediction.step_ns.how, LW_ASSUMED);
+		assert_non_null(strstr(prediction.step_ns.why, "ranks of this job are not in"));
+	}
+	whatif.fusion_bytes = 128 << 20;
+	assert_int_equal(lw_replay_predict(replay, &whatif, &prediction, NULL), 0);
+	assert_int_equal(prediction.step_ns.how, LW_ASSUMED);
+	lw_replay_free(replay);
+	sim_run_free(run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +316,7 @@ int main(void)
 		cmocka_unit_test(one_size_does_not_tell_what_others_cost),
 		cmocka_unit_test(a_probe_tells_the_fixed_cost_of_one_size),
 		cmocka_unit_test(other_ranks_are_covered_whether_they_share_cores_or_not),
+		cmocka_unit_test(of_missing_ranks_every_prediction_is_assumed),
 		cmocka_unit_test(the_band_of_more_ranks_is_wider_and_far_ones_are_marked),
 	};
 
