@@ -101,8 +101,7 @@ double lw_advise_nearly_ns(const struct lw_advice_list *list)
 
 bool lw_advise_is_sure(const struct lw_advice_list *list, const struct lw_trial *trial)
 {
-	return trial->gain_ns.low > 0 &&
-	       trial->gain_ns.value > MIN_GAIN_FRAC * list->base.step_ns.value;
+	return trial->gain_ns.low > MIN_GAIN_FRAC * list->base.step_ns.value;
 }
 
 int lw_advise_cannot_tell(

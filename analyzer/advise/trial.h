@@ -23,7 +23,7 @@ int lw_advise_try(struct lw_advice_list *list, const char *id, const struct lw_w
 /** lw_advise_nearly_ns() - steps that differ by less are as good as each other: then the simpler setting is taken. */
 double lw_advise_nearly_ns(const struct lw_advice_list *list);
 
-/** lw_advise_is_sure() - its gain is above its error, and above what repeats of a job differ by. */
+/** lw_advise_is_sure() - also at the lower end of its interval the gain is above what repeats of a job differ by. */
 bool lw_advise_is_sure(const struct lw_advice_list *list, const struct lw_trial *trial);
 
 /** lw_advise_cannot_tell() - of one size: what of its cost another network or other ranks change; a finding. */

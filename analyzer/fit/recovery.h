@@ -15,9 +15,12 @@
 
 #include <stddef.h>
 
+enum { LW_RECOVERY_MOST_NS = 32000000 }; /* the longest limit that is looked for */
+
 struct lw_recovery {
 	double frac;     /* 0 = none was found */
 	double limit_ns; /* a longer pause saves no more */
+	double told_ns; /* pauses up to about this long were compared with shorter ones: of longer ones nothing is known */
 };
 
 struct lw_recovery_sample {
@@ -28,7 +31,7 @@ struct lw_recovery_sample {
 /**
  * lw_recovery_fit() - compare operations of equal size that followed pauses of different length.
  * @samples: any order; sorted by bytes in place
- * Return: { 0, 0 } unless the saving is larger than three times its standard error.
+ * Return: frac 0 unless the saving is larger than three times its standard error.
  */
 struct lw_recovery lw_recovery_fit(struct lw_recovery_sample *samples, size_t n);
 

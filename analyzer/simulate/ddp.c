@@ -291,7 +291,7 @@ static void begin(struct context *c, struct wire *wire, int64_t at_ns)
 		c->totals.max_batch_bytes = op.bytes;
 	c->totals.n_batches++;
 	c->totals.bytes += op.bytes;
-	lw_hvd_count_size(&c->totals, op.bytes);
+	lw_hvd_count_size(&c->totals, op.bytes, 0);
 	c->totals.wire_ns += alone_ns;
 }
 

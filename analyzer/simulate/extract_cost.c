@@ -145,8 +145,8 @@ static int take_wire(struct lw_run *run, struct lw_replay *replay)
 	}
 	memset(next, 0, run->ranks.n * sizeof(*next));
 	n_probes = lw_extract_probe(run, next, probes);
-	status = lw_wire_init(&replay->wire,
-		&(struct lw_wire_source){samples, n, probes, n_probes, replay->cost.round_ns, NAN});
+	status = lw_wire_init(&replay->wire, &(struct lw_wire_source){samples, n, probes, n_probes,
+						     replay->cost.round_ns, NAN, true});
 	free(samples);
 	free(input_step);
 	free(next);

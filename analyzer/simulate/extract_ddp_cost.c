@@ -458,7 +458,7 @@ static int take_wire(const struct lw_run *run, const ops *all, const stretches *
 	status = lw_wire_init(
 		&replay->wire, &(struct lw_wire_source){samples, all->n, samples + all->n,
 				       lw_extract_probe(run, NULL, samples + all->n), 0,
-				       tells_slope(cuts) ? line->fixed_ns : (double)NAN});
+				       tells_slope(cuts) ? line->fixed_ns : (double)NAN, false});
 	free(samples);
 	return status;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/fit/fit.h"
 #include "analyzer/simulate/hvd_state.h"
 #include "base/err.h"
 
@@ -246,20 +247,23 @@ static uint32_t take_agreed(struct lw_hvd_context *c)
 	return n_agreed;
 }
 
-void lw_hvd_count_size(struct lw_hvd_totals *totals, uint64_t bytes)
+void lw_hvd_count_size(struct lw_hvd_totals *totals, uint64_t bytes, int64_t idle_ns)
 {
 	int class = bytes ? 63 - __builtin_clzll(bytes) : 0;
 
 	if (class >= LW_HVD_SIZE_CLASSES)
 		class = LW_HVD_SIZE_CLASSES - 1;
+	if (idle_ns > LW_FIT_IDLE_NS)
+		class += LW_HVD_SIZE_CLASSES;
 	totals->of_size[class].n_batches++;
 	totals->of_size[class].bytes += bytes;
 }
 
-static void count_batch(struct lw_hvd_context *c, uint32_t n, uint64_t bytes, int64_t agreed_ns,
-	const struct done *done)
+static void count_batch(struct lw_hvd_context *c, uint32_t n, const struct lw_hvd_op *op,
+	int64_t agreed_ns, const struct done *done)
 {
 	struct lw_hvd_totals *totals = &c->totals;
+	uint64_t bytes = op->bytes;
 	int64_t waited_ns = 0;
 
 	if (totals->n_batches == 0 || bytes < totals->min_batch_bytes)
@@ -268,7 +272,7 @@ static void count_batch(struct lw_hvd_context *c, uint32_t n, uint64_t bytes, in
 		totals->max_batch_bytes = bytes;
 	totals->n_batches++;
 	totals->bytes += bytes;
-	lw_hvd_count_size(totals, bytes);
+	lw_hvd_count_size(totals, bytes, op->idle_ns);
 	for (uint32_t i = 0; i < n; i++)
 		waited_ns += agreed_ns - c->sim->last_ready_ns[c->sim->members[i]];
 	totals->agree_ns += (double)waited_ns;
@@ -315,7 +319,7 @@ static void run_batch(struct lw_hvd_context *c, uint32_t n, uint64_t bytes, int6
 	c->free_ns = done->end_ns;
 	for (uint32_t r = 0; c->cost->leave_frac && r < c->input->n_ranks; r++)
 		c->sim->left_ns[r] = done->end_ns - leaves_early_ns(c, r, done);
-	count_batch(c, n, bytes, agreed_ns, done);
+	count_batch(c, n, &op, agreed_ns, done);
 	if (c->observer && c->observer->batch) {
 		struct lw_hvd_batch batch = {c->step, bytes, n, c->sim->members, c->enter_ns,
 			agreed_ns, done->start_ns, done->wire_start_ns, done->wire_end_ns,

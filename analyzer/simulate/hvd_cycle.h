@@ -115,9 +115,10 @@ struct lw_hvd_totals {
 	uint64_t min_batch_bytes, max_batch_bytes; /* 0, 0 when there was none */
 	struct {
 		uint64_t n_batches, bytes;
-	} of_size[LW_HVD_SIZE_CLASSES]; /* [i]: of at least 2^i and less than 2^(i + 1) bytes */
-	double wire_ns, copy_ns;        /* busy with operations: on the wire, around it */
-	double exposed_ns;              /* training threads blocked; what follows splits it */
+		/* [i]: of at least 2^i and less than 2^(i + 1) bytes; those after a pause of the wire: LW_HVD_SIZE_CLASSES further on */
+	} of_size[2 * LW_HVD_SIZE_CLASSES];
+	double wire_ns, copy_ns; /* busy with operations: on the wire, around it */
+	double exposed_ns;       /* training threads blocked; what follows splits it */
 	double exposed_wire_ns, exposed_copy_ns;
 	double exposed_poll_ns;  /* done, not yet noticed, or not yet decompressed */
 	double exposed_cycle_ns; /* the loop slept, negotiated, or waited for other ranks */
@@ -145,8 +146,8 @@ struct lw_hvd_observer {
 
 struct lw_hvd_sim; /* scratch memory, reused from run to run */
 
-/** lw_hvd_count_size() - one batch of @bytes in its class of @totals. */
-void lw_hvd_count_size(struct lw_hvd_totals *totals, uint64_t bytes);
+/** lw_hvd_count_size() - one batch of @bytes in its class of @totals; @idle_ns: the wire's, before it. */
+void lw_hvd_count_size(struct lw_hvd_totals *totals, uint64_t bytes, int64_t idle_ns);
 
 /** lw_hvd_sim_new() - scratch for inputs of at most this size. Return: LW_OK or LW_ERR_NOMEM. */
 int lw_hvd_sim_new(uint32_t n_ranks, uint32_t n_tensors, struct lw_hvd_sim **ret_sim);

@@ -215,10 +215,11 @@ static double guessed(
 /* All sizes that a setting sends. */
 static bool knows_all(const struct lw_wire *wire, const struct lw_hvd_totals *totals)
 {
-	for (int i = 0; i < LW_HVD_SIZE_CLASSES; i++) {
+	for (int i = 0; i < 2 * LW_HVD_SIZE_CLASSES; i++) {
+		bool is_paused = i >= LW_HVD_SIZE_CLASSES;
 		double n = (double)totals->of_size[i].n_batches;
 
-		if (n > 0 && !lw_wire_knows(wire, (double)totals->of_size[i].bytes / n))
+		if (n > 0 && !lw_wire_knows(wire, (double)totals->of_size[i].bytes / n, is_paused))
 			return false;
 	}
 	return true;
@@ -235,7 +236,9 @@ static void extrapolate(struct lw_whatif_job *job, struct lw_prediction *predict
 	bool is_far = max_bytes > FAR_FRAC * job->wire.all.max_bytes;
 	/* small operations are taken to cost the least they can, unless nothing tells it */
 	bool is_one = !job->wire.is_slope_known;
-	double low_ns = is_larger || is_one ? guessed(job, LW_WIRE_OPTIMISTIC, raw_ns, sorted) : 0;
+	double low_ns = is_larger || is_one || job->wire.is_pause_assumed
+				? guessed(job, LW_WIRE_OPTIMISTIC, raw_ns, sorted)
+				: 0;
 	double high_ns = guessed(job, LW_WIRE_PESSIMISTIC, raw_ns, sorted);
 
 	prediction->step_ns.low += fmin(low_ns, 0);
@@ -260,9 +263,10 @@ static void extrapolate(struct lw_whatif_job *job, struct lw_prediction *predict
 static void share_otherwise(const struct lw_replay *replay, struct lw_whatif_job *job,
 	struct lw_prediction *prediction, const double *raw_ns, double *sorted, double step_ns)
 {
-	bool is_smaller = prediction->totals.n_batches > 0 &&
-			  (double)prediction->totals.min_batch_bytes < job->wire.all.min_bytes &&
-			  !lw_wire_knows(&job->wire, (double)prediction->totals.min_batch_bytes);
+	bool is_smaller =
+		prediction->totals.n_batches > 0 &&
+		(double)prediction->totals.min_batch_bytes < job->wire.all.min_bytes &&
+		!lw_wire_knows(&job->wire, (double)prediction->totals.min_batch_bytes, false);
 	double doubt_ns = is_smaller ? job->ddp_cost.fixed_ns : 0, more_ns = job->ddp_cost.more_ns;
 	double low_ns, high_ns;
 
@@ -304,7 +308,7 @@ static double all_ns(const struct lw_wire *wire, const struct lw_hvd_totals *tot
 {
 	double sum_ns = 0;
 
-	for (int i = 0; i < LW_HVD_SIZE_CLASSES; i++) {
+	for (int i = 0; i < 2 * LW_HVD_SIZE_CLASSES; i++) {
 		double n = (double)totals->of_size[i].n_batches, bytes;
 
 		if (n == 0)
@@ -427,7 +431,8 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 	prediction.step_ns.why = lw_whatif_assumes(replay, whatif);
 	if (prediction.step_ns.why)
 		prediction.step_ns.how = LW_ASSUMED;
-	if (lw_wire_is_split(&job.wire) || !knows_all(&job.wire, &prediction.totals))
+	if (lw_wire_is_split(&job.wire) ||
+		(!prediction.is_recorded && !knows_all(&job.wire, &prediction.totals)))
 		extrapolate(&job, &prediction, raw_ns, sorted, step_ns);
 	if (job.is_ddp && !prediction.is_recorded)
 		share_otherwise(replay, &job, &prediction, raw_ns, sorted, step_ns);

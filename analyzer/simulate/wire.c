@@ -2,20 +2,9 @@
 #include "analyzer/simulate/wire.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "analyzer/simulate/stats.h"
-#include "base/err.h"
-#include "base/random.h"
+#include "analyzer/simulate/wire_state.h"
 
-static const double REACH_BELOW = 0.7; /* "about the size": down to this fraction */
-static const double REACH_ABOVE = 1.5; /* and up to this one */
-/* "about the size", in half octaves: one beside; and between two sizes that are no farther apart than a
- * factor of 4 the cost cannot bend much */
-enum { BESIDE_SIZES = 1, BETWEEN_SIZES = 4 };
-/* operations that make a size known: less than half of what one a step gives, and no more than 8 */
-static const double LEAST_SIZE_SAMPLES = 3, MOST_SIZE_SAMPLES = 8, SIZE_SAMPLES_A_STEP = 0.4;
 /* how far the cost of operations beyond the largest may be off */
 static const double OPTIMISTIC_FRAC = 0.85;
 static const double PESSIMISTIC_FRAC = 1.15;
@@ -26,165 +15,15 @@ static const double LEAST_LOAD_FRAC = 0.4;
 static const double MOST_LOAD_FRAC = 2.5;
 /* largest over smallest size: less is one size */
 static const double ONE_SIZE_FRAC = 1.5;
-enum { MIN_LOAD_SAMPLES = 8, N_ALIKE = 8, MEMO_BITS = 9 };
-static const double MOST_SCATTER_FRAC =
-	10; /* an operation that took longer says nothing of others */
-/* a job in which the same operation takes more or less than this of what the probe saw is another job */
-static const double LEAST_RUN_FRAC = 0.5;
-static const double MOST_RUN_FRAC = 2;
 
-/* ---- fitting ------------------------------------------------------------------------------------ */
-
-static int fit_recovery(struct lw_wire *wire, const struct lw_wire_sample *samples, size_t n)
-{
-	struct lw_recovery_sample *of = malloc(n * sizeof(*of));
-
-	if (!of)
-		return lw_fail(LW_ERR_NOMEM, "no memory for %zu operations", n);
-	for (size_t i = 0; i < n; i++)
-		of[i] = (struct lw_recovery_sample){(double)samples[i].bytes, samples[i].service_ns,
-			(double)samples[i].idle_ns};
-	wire->recovery = lw_recovery_fit(of, n);
-	free(of);
-	return LW_OK;
-}
-
-struct fitting {
-	struct lw_samples added;
-	struct lw_size *sizes; /* [n] */
-	double *weights;       /* [n_blocks]: steps or bursts */
-	uint32_t n_blocks;
-};
-
-static void fitting_done(struct fitting *f)
-{
-	lw_samples_done(&f->added);
-	free(f->sizes);
-	free(f->weights);
-}
-
-static int fitting_init(struct fitting *f, const struct lw_recovery *recovery,
-	const struct lw_wire_sample *samples, size_t n)
-{
-	struct lw_sample *of = malloc(n * sizeof(*of));
-	int status;
-
-	*f = (struct fitting){.sizes = malloc(n * sizeof(*f->sizes))};
-	for (size_t i = 0; i < n; i++)
-		if (samples[i].step >= f->n_blocks)
-			f->n_blocks = samples[i].step + 1;
-	f->weights = malloc(f->n_blocks * sizeof(*f->weights));
-	if (!of || !f->sizes || !f->weights) {
-		free(of);
-		return lw_fail(LW_ERR_NOMEM, "no memory for %zu operations", n);
-	}
-	for (size_t i = 0; i < n; i++)
-		of[i] = (struct lw_sample){(double)samples[i].bytes,
-			samples[i].service_ns +
-				lw_recovery_ns(recovery, (double)samples[i].idle_ns),
-			samples[i].step};
-	status = lw_samples_init(&f->added, of, n);
-	free(of);
-	return status;
-}
-
-/* @form: LW_COST_NONE = the one that predicts best. */
-static int fit_weighted(
-	struct fitting *f, const double *weights, enum lw_cost_form form, struct lw_cost *ret_cost)
-{
-	size_t n_sizes = lw_samples_weigh(&f->added, weights, f->sizes);
-
-	return form == LW_COST_NONE
-		       ? lw_cost_choose(f->sizes, n_sizes, LW_WEIGHT_FITTED, ret_cost)
-		       : lw_cost_fit(f->sizes, n_sizes, form, LW_WEIGHT_FITTED, ret_cost);
-}
-
-/* The cost and LW_WIRE_REPLICATES more of resampled blocks; the same draws for as many blocks. */
-static int fit(struct fitting *f, enum lw_cost_form form, struct lw_cost *ret_cost,
-	struct lw_cost *replicate)
-{
-	struct lw_random random = {1};
-	int status = fit_weighted(f, NULL, form, ret_cost);
-
-	for (int k = 0; k < LW_WIRE_REPLICATES && status == LW_OK; k++) {
-		memset(f->weights, 0, f->n_blocks * sizeof(*f->weights));
-		for (uint32_t b = 0; b < f->n_blocks; b++)
-			f->weights[lw_random_below(&random, f->n_blocks)]++;
-		status = fit_weighted(
-			f, f->weights, form == LW_COST_NONE ? ret_cost->form : form, &replicate[k]);
-	}
-	return status;
-}
-
-static int fit_all(struct lw_wire *wire, const struct lw_wire_sample *samples, size_t n,
-	enum lw_cost_form form, struct lw_cost *ret_cost, struct lw_cost *replicate)
-{
-	struct fitting f;
-	int status = fitting_init(&f, &wire->recovery, samples, n);
-
-	if (status == LW_OK)
-		status = fit(&f, form, ret_cost, replicate);
-	fitting_done(&f);
-	return status;
-}
-
-static enum lw_wire_load load_of(const struct lw_wire_sample *sample)
-{
-	return sample->waiting_frac > 0.5 ? LW_WIRE_WAITING : LW_WIRE_COMPUTING;
-}
-
-/* Only those under @load; @scratch: [n]. Too few: LW_COST_NONE. */
-static int fit_load(struct lw_wire *wire, const struct lw_wire_sample *samples, size_t n,
-	enum lw_wire_load load, enum lw_cost_form form, struct lw_wire_sample *scratch,
-	struct lw_cost *ret_cost)
-{
-	struct fitting f;
-	size_t n_under = 0;
-	int status;
-
-	for (size_t i = 0; i < n; i++)
-		if (load_of(&samples[i]) == load)
-			scratch[n_under++] = samples[i];
-	if (n_under < MIN_LOAD_SAMPLES)
-		return LW_OK;
-	status = fitting_init(&f, &wire->recovery, scratch, n_under);
-	if (status == LW_OK)
-		status = fit_weighted(&f, NULL, form, ret_cost);
-	fitting_done(&f);
-	return status;
-}
-
-static int fit_loads(struct lw_wire *wire, const struct lw_wire_source *source)
-{
-	size_t n_most = source->n > source->n_probes ? source->n : source->n_probes;
-	struct lw_wire_sample *scratch = malloc((n_most + 1) * sizeof(*scratch));
-	int status =
-		scratch ? LW_OK : lw_fail(LW_ERR_NOMEM, "no memory for %zu operations", n_most);
-
-	for (enum lw_wire_load load = 0; load < LW_WIRE_N_LOADS && status == LW_OK; load++) {
-		struct lw_wire_costs *of = &wire->of[load];
-
-		status = fit_load(
-			wire, source->samples, source->n, load, LW_COST_NONE, scratch, &of->run);
-		if (status == LW_OK)
-			status = fit_load(wire, source->probes, source->n_probes, load,
-				LW_COST_TABLE, scratch, &of->probe);
-	}
-	free(scratch);
-	return status;
-}
-
-/* ---- asking ------------------------------------------------------------------------------------- */
-
-static int size_of(double bytes)
+int lw_wire_size_of(double bytes)
 {
 	int size = bytes > 1 ? (int)floor(2 * log2(bytes)) : 0;
 
 	return size < LW_WIRE_SIZES ? size : LW_WIRE_SIZES - 1;
 }
 
-/* A probe is a sweep: all between its ends is known. */
-static bool is_probed(const struct lw_cost *probe, double bytes)
+bool lw_wire_is_probed(const struct lw_cost *probe, double bytes)
 {
 	return probe->form != LW_COST_NONE && bytes >= probe->min_bytes * REACH_BELOW &&
 	       bytes <= probe->max_bytes * REACH_ABOVE;
@@ -192,7 +31,7 @@ static bool is_probed(const struct lw_cost *probe, double bytes)
 
 static bool is_run(const struct lw_wire_costs *of, double bytes)
 {
-	return of->run.form != LW_COST_NONE && of->is_known[size_of(bytes)];
+	return of->run.form != LW_COST_NONE && of->is_known[lw_wire_size_of(bytes)];
 }
 
 static bool is_seen(const struct lw_wire_costs *of)
@@ -205,11 +44,12 @@ static bool knows(const struct lw_wire *wire, enum lw_wire_load load, double byt
 	const struct lw_wire_costs *of = &wire->of[load];
 
 	if (!is_seen(&wire->of[LW_WIRE_COMPUTING]) || !is_seen(&wire->of[LW_WIRE_WAITING]))
-		return wire->is_known[size_of(bytes)] || is_probed(&wire->probe, bytes);
-	return is_run(of, bytes) || is_probed(&of->probe, bytes);
+		return wire->is_known[lw_wire_size_of(bytes)] ||
+		       lw_wire_is_probed(&wire->probe, bytes);
+	return is_run(of, bytes) || lw_wire_is_probed(&of->probe, bytes);
 }
 
-static bool tells_slope(const struct lw_cost *cost)
+bool lw_wire_tells_slope(const struct lw_cost *cost)
 {
 	return cost->slope_known && cost->max_bytes > ONE_SIZE_FRAC * cost->min_bytes;
 }
@@ -227,10 +67,12 @@ bool lw_wire_is_split(const struct lw_wire *wire)
 	return !wire->is_slope_known && wire->scale.latency_frac != wire->scale.volume_frac;
 }
 
-bool lw_wire_knows(const struct lw_wire *wire, double bytes)
+bool lw_wire_knows(const struct lw_wire *wire, double bytes, bool is_paused)
 {
 	if (fabs(held_bytes(wire, bytes) - bytes) >= 1) /* sizes are asked for as means */
 		return false;
+	if (is_paused && wire->is_known_paused[lw_wire_size_of(bytes)])
+		return true;
 	return knows(wire, LW_WIRE_COMPUTING, bytes) && knows(wire, LW_WIRE_WAITING, bytes);
 }
 
@@ -252,7 +94,7 @@ static double seen_ns(const struct lw_wire_costs *of, double bytes)
 {
 	if (is_run(of, bytes))
 		return lw_cost_ns(&of->run, bytes, NULL);
-	if (is_probed(&of->probe, bytes))
+	if (lw_wire_is_probed(&of->probe, bytes))
 		return lw_cost_ns(&of->probe, bytes, NULL) * run_frac_at(of, bytes);
 	return NAN;
 }
@@ -275,11 +117,12 @@ static double loaded_ns(const struct lw_wire *wire, enum lw_wire_load load, doub
 	if (isfinite(ns))
 		return ns;
 	if (!isfinite(other_ns)) {
-		bool by_probe = tells_slope(&wire->probe) &&
-				(is_probed(&wire->probe, bytes) || !tells_slope(&wire->all));
+		bool by_probe = lw_wire_tells_slope(&wire->probe) &&
+				(lw_wire_is_probed(&wire->probe, bytes) ||
+					!lw_wire_tells_slope(&wire->all));
 
-		return lw_cost_ns(
-			by_probe && !wire->is_known[size_of(bytes)] ? &wire->probe : &wire->all,
+		return lw_cost_ns(by_probe && !wire->is_known[lw_wire_size_of(bytes)] ? &wire->probe
+										      : &wire->all,
 			bytes, NULL);
 	}
 	if (!is_seen(of))
@@ -294,7 +137,7 @@ static double loaded_ns(const struct lw_wire *wire, enum lw_wire_load load, doub
 /* The cost of the next larger size that the run holds: no smaller one takes longer. */
 static double known_above_ns(const struct lw_wire *wire, double bytes)
 {
-	for (int size = size_of(bytes) + 1; size < LW_WIRE_SIZES; size++)
+	for (int size = lw_wire_size_of(bytes) + 1; size < LW_WIRE_SIZES; size++)
 		if (wire->is_known[size])
 			return lw_cost_ns(&wire->all, pow(2, (size + 1) / 2.0), NULL);
 	return lw_cost_ns(&wire->all, wire->all.max_bytes, NULL);
@@ -321,7 +164,7 @@ static double split_ns(const struct lw_wire *wire, double fixed_ns, double ns)
 
 double lw_wire_replicate_frac(const struct lw_wire *wire, double bytes, int k)
 {
-	bool of_run = wire->is_known[size_of(bytes)] || wire->probe.form == LW_COST_NONE;
+	bool of_run = wire->is_known[lw_wire_size_of(bytes)] || wire->probe.form == LW_COST_NONE;
 	const struct lw_cost *fitted = of_run ? &wire->all : &wire->probe;
 	const struct lw_cost *replicate = of_run ? &wire->replicate[k] : &wire->probe_replicate[k];
 	double fitted_ns = lw_cost_ns(fitted, bytes, NULL), scaled_ns, fixed_ns;
@@ -342,7 +185,7 @@ double lw_wire_replicate_frac(const struct lw_wire *wire, double bytes, int k)
 static const struct lw_wire_memo *recall(const struct lw_wire *wire, uint64_t bytes)
 {
 	struct lw_wire_memo *memo =
-		&wire->memo[bytes * UINT64_C(0x9e3779b97f4a7c15) >> (64 - MEMO_BITS)];
+		&wire->memo[bytes * UINT64_C(0x9e3779b97f4a7c15) >> (64 - LW_WIRE_MEMO_BITS)];
 	double held;
 
 	if (memo->bytes == bytes)
@@ -354,13 +197,15 @@ static const struct lw_wire_memo *recall(const struct lw_wire *wire, uint64_t by
 		memo->is_known[load] = knows(wire, load, held);
 	}
 	memo->above_ns = known_above_ns(wire, held);
+	/* seen after a pause alone: what it costs without one is taken from other sizes */
+	memo->paused_frac = wire->is_known_paused[lw_wire_size_of(held)] ? PESSIMISTIC_FRAC : 1;
 	memo->held_frac = bytes > 0 ? (double)bytes / held : 0;
 	return memo;
 }
 
 /* Mean cost as recorded, and as guessed where it was not. @computing_ns: from its start until training
  * threads wait. */
-static double recorded_ns(
+double lw_wire_recorded_ns(
 	const struct lw_wire *wire, uint64_t bytes, int64_t idle_ns, double computing_ns)
 {
 	const struct lw_wire_memo *seen = recall(wire, bytes);
@@ -378,9 +223,13 @@ static double recorded_ns(
 	}
 	if (!is_known && (double)bytes > wire->all.max_bytes && wire->guess != LW_WIRE_FITTED)
 		ns *= wire->guess == LW_WIRE_OPTIMISTIC ? OPTIMISTIC_FRAC : PESSIMISTIC_FRAC;
+	else if (!is_known && wire->guess == LW_WIRE_OPTIMISTIC && seen->paused_frac > 1)
+		ns -= least(wire->recovery.frac * wire->recovery.limit_ns,
+			wire->saved_ns_per_byte * (double)bytes); /* as after a pause */
 	else if (!is_known && wire->guess == LW_WIRE_PESSIMISTIC)
-		ns = most(ns, least(LW_WIRE_LOADED * wire->latency_ns, seen->above_ns));
-	return most(wire->cost_frac * ns - lw_recovery_ns(&wire->recovery, (double)idle_ns),
+		ns = most(ns, least(most(LW_WIRE_LOADED * wire->latency_ns, seen->paused_frac * ns),
+				      seen->above_ns));
+	return most(wire->cost_frac * ns - lw_wire_pause_saves_ns(wire, (double)bytes, idle_ns),
 		wire->latency_ns);
 }
 
@@ -407,14 +256,14 @@ static double scaled_ns(const struct lw_wire *wire, uint64_t bytes, double ns)
 
 double lw_wire_mean_ns(const struct lw_wire *wire, uint64_t bytes, int64_t idle_ns)
 {
-	return scaled_ns(wire, bytes, recorded_ns(wire, bytes, idle_ns, INFINITY));
+	return scaled_ns(wire, bytes, lw_wire_recorded_ns(wire, bytes, idle_ns, INFINITY));
 }
 
 double lw_wire_ns(const void *context, const struct lw_hvd_op *op)
 {
 	const struct lw_wire *wire = context;
 	double mean_ns = scaled_ns(wire, op->bytes,
-		recorded_ns(wire, op->bytes, op->idle_ns, (double)op->computing_ns));
+		lw_wire_recorded_ns(wire, op->bytes, op->idle_ns, (double)op->computing_ns));
 	const double *frac = lw_hvd_scatter_at(&wire->scatter, op->step, op->nth);
 
 	if (!frac)
@@ -422,160 +271,4 @@ double lw_wire_ns(const void *context, const struct lw_hvd_op *op)
 	/* a small operation may take twice its mean: that says nothing of a large one */
 	return mean_ns +
 	       (*frac - 1) * least(mean_ns, wire->scatter_of_ns[frac - wire->scatter.frac]);
-}
-
-/* ---- making ------------------------------------------------------------------------------------- */
-
-/* @samples are in the order of the run, hence of its steps. */
-static int keep_scatter(
-	struct lw_wire *wire, const struct lw_wire_sample *samples, size_t n, uint32_t n_steps)
-{
-
-	wire->scatter = (struct lw_hvd_scatter){malloc(n * sizeof(*wire->scatter.frac)),
-		calloc((size_t)n_steps + 1, sizeof(*wire->scatter.from)), n_steps};
-	wire->scatter_of_ns = malloc(n * sizeof(*wire->scatter_of_ns));
-	if (!wire->scatter.frac || !wire->scatter.from || !wire->scatter_of_ns)
-		return lw_fail(LW_ERR_NOMEM, "no memory for %zu operations", n);
-	for (size_t i = 0; i < n; i++) {
-		double expected_ns = recorded_ns(wire, samples[i].bytes, samples[i].idle_ns,
-			samples[i].service_ns * (1 - samples[i].waiting_frac));
-
-		wire->scatter_of_ns[i] = expected_ns;
-		wire->scatter.frac[i] = expected_ns > 0 ? fmin(samples[i].service_ns / expected_ns,
-								  MOST_SCATTER_FRAC)
-							: 1;
-		wire->scatter.from[samples[i].step + 1]++;
-	}
-	for (uint32_t s = 0; s < n_steps; s++)
-		wire->scatter.from[s + 1] += wire->scatter.from[s];
-	return LW_OK;
-}
-
-/* Which sizes the run holds, under @load or, LW_WIRE_N_LOADS, in all. */
-static void find_known(const struct lw_wire_source *source, enum lw_wire_load load,
-	bool ret_is_known[LW_WIRE_SIZES])
-{
-	uint32_t n_of_size[LW_WIRE_SIZES] = {0}, n_steps = 0;
-	double n_needed;
-	int before = -1;
-
-	for (size_t i = 0; i < source->n; i++)
-		if (load == LW_WIRE_N_LOADS || load_of(&source->samples[i]) == load)
-			n_of_size[size_of((double)source->samples[i].bytes)]++;
-	for (size_t i = 0; i < source->n; i++)
-		n_steps = source->samples[i].step > n_steps ? source->samples[i].step : n_steps;
-	n_needed = fmin(fmax(SIZE_SAMPLES_A_STEP * n_steps, LEAST_SIZE_SAMPLES), MOST_SIZE_SAMPLES);
-	for (int size = 0; size < LW_WIRE_SIZES; size++) {
-		int from = size - BESIDE_SIZES, to = size + BESIDE_SIZES;
-
-		if (n_of_size[size] < n_needed)
-			continue;
-		if (before >= 0 && size - before <= BETWEEN_SIZES)
-			from = before;
-		for (int i = from > 0 ? from : 0; i <= to && i < LW_WIRE_SIZES; i++)
-			ret_is_known[i] = true;
-		before = size;
-	}
-}
-
-/* The run over the probe, mean over what the run sent within REACH of its smallest or largest size. */
-static double run_frac(const struct lw_wire *wire, const struct lw_wire_source *source,
-	enum lw_wire_load load, double edge_bytes)
-{
-	double run_ns = 0, probe_ns = 0, n = 0;
-
-	for (size_t i = 0; i < source->n; i++) {
-		const struct lw_wire_sample *sample = &source->samples[i];
-		double bytes = (double)sample->bytes;
-
-		if (load_of(sample) != load || bytes < edge_bytes * REACH_BELOW ||
-			bytes > edge_bytes * REACH_ABOVE ||
-			!is_probed(&wire->of[load].probe, bytes))
-			continue;
-		run_ns += sample->service_ns +
-			  lw_recovery_ns(&wire->recovery, (double)sample->idle_ns);
-		probe_ns += lw_cost_ns(&wire->of[load].probe, bytes, NULL);
-		n++;
-	}
-	if (n == 0)
-		return 1;
-	run_ns += N_ALIKE * probe_ns / n; /* few operations say little against "the same" */
-	probe_ns += N_ALIKE * probe_ns / n;
-	return fmin(fmax(run_ns / probe_ns, LEAST_RUN_FRAC), MOST_RUN_FRAC);
-}
-
-static void compare_with_probe(struct lw_wire *wire, const struct lw_wire_source *source)
-{
-	for (enum lw_wire_load load = 0; load < LW_WIRE_N_LOADS; load++) {
-		struct lw_wire_costs *of = &wire->of[load];
-		bool is_both = of->run.form != LW_COST_NONE && of->probe.form != LW_COST_NONE;
-
-		of->run_frac[0] = is_both ? run_frac(wire, source, load, of->run.min_bytes) : 1;
-		of->run_frac[1] = is_both ? run_frac(wire, source, load, of->run.max_bytes) : 1;
-	}
-}
-
-void lw_wire_done(struct lw_wire *wire)
-{
-	lw_cost_done(&wire->all);
-	lw_cost_done(&wire->probe);
-	for (enum lw_wire_load load = 0; load < LW_WIRE_N_LOADS; load++) {
-		lw_cost_done(&wire->of[load].run);
-		lw_cost_done(&wire->of[load].probe);
-	}
-	free(wire->scatter.frac);
-	free(wire->scatter.from);
-	free(wire->scatter_of_ns);
-	free(wire->memo);
-	for (int k = 0; k < LW_WIRE_REPLICATES; k++) {
-		lw_cost_done(&wire->replicate[k]);
-		lw_cost_done(&wire->probe_replicate[k]);
-	}
-}
-
-int lw_wire_init(struct lw_wire *wire, const struct lw_wire_source *source)
-{
-	const struct lw_wire_sample *samples = source->samples;
-	uint32_t n_steps = 0;
-	int status;
-
-	memset(wire, 0, sizeof(*wire));
-	wire->cost_frac = 1;
-	wire->scale = (struct lw_wire_scale){1, 1};
-	if (source->n == 0)
-		return lw_fail(LW_ERR_LIMIT, "no collective was timed on all ranks");
-	for (size_t i = 0; i < source->n; i++)
-		if (samples[i].step >= n_steps)
-			n_steps = samples[i].step + 1;
-	status = fit_recovery(wire, samples, source->n);
-	if (status == LW_OK)
-		status = fit_all(
-			wire, samples, source->n, LW_COST_NONE, &wire->all, wire->replicate);
-	if (status == LW_OK && source->n_probes > 0)
-		status = fit_all(wire, source->probes, source->n_probes, LW_COST_TABLE,
-			&wire->probe, wire->probe_replicate);
-	if (status == LW_OK)
-		status = fit_loads(wire, source);
-	if (status < 0)
-		return status;
-	for (enum lw_wire_load load = 0; load < LW_WIRE_N_LOADS; load++)
-		find_known(source, load, wire->of[load].is_known);
-	find_known(source, LW_WIRE_N_LOADS, wire->is_known);
-	compare_with_probe(wire, source);
-	wire->latency_ns = fmin(
-		source->latency_ns, lw_cost_ns(&wire->all, fmax(wire->all.min_bytes, 1), NULL));
-	if (wire->probe.form != LW_COST_NONE)
-		wire->latency_ns = fmin(wire->latency_ns,
-			lw_cost_ns(&wire->probe, fmax(wire->probe.min_bytes, 1), NULL));
-	wire->is_slope_known =
-		isfinite(source->fixed_ns) || tells_slope(&wire->all) || tells_slope(&wire->probe);
-	wire->fixed_ns = fmax(isfinite(source->fixed_ns) ? source->fixed_ns
-			      : tells_slope(&wire->all)  ? wire->all.a_ns
-							 : wire->probe.a_ns,
-		wire->latency_ns);
-	wire->memo = calloc(1 << MEMO_BITS, sizeof(*wire->memo));
-	if (!wire->memo)
-		return lw_fail(LW_ERR_NOMEM, "no memory for costs");
-	wire->memo[0].bytes = 1; /* the place of 0, which nothing is known of yet */
-	return keep_scatter(wire, samples, source->n, n_steps);
 }

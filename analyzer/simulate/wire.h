@@ -55,6 +55,7 @@ struct lw_wire_source {
 	size_t n_probes;                     /* 0 = no probe */
 	double latency_ns; /* cost of one round; clipped to the cost of the smallest operations */
 	double fixed_ns; /* of an operation, where it is known otherwise; NAN: what the fit says */
+	bool has_pauses; /* idle_ns of samples and of questions is the wire's: apart where its effect is not told */
 };
 
 /* How a what-if changes the wire; all 1 = as recorded. Of a cost a + b D, a is the one part and b D the
@@ -87,7 +88,8 @@ struct lw_wire_memo { /* what was found of one size, under each load */
 	uint64_t bytes;
 	double ns[LW_WIRE_N_LOADS];
 	bool is_known[LW_WIRE_N_LOADS];
-	double above_ns;  /* cost of the next larger size that the run holds */
+	double above_ns;    /* cost of the next larger size that the run holds */
+	double paused_frac; /* a pessimist's, > 1 where it was seen after a pause alone */
 	double held_frac; /* bytes over the size that stands for them; 1 where the slope is known */
 };
 
@@ -95,6 +97,9 @@ struct lw_wire {
 	struct lw_wire_costs of[LW_WIRE_N_LOADS];
 	struct lw_cost all, probe; /* the same under both loads together */
 	bool is_known[LW_WIRE_SIZES];
+	bool is_known_paused[LW_WIRE_SIZES]; /* after a pause of more than LW_FIT_IDLE_NS */
+	bool is_pause_assumed; /* some sizes were seen after pauses alone that nothing tells about */
+	double saved_ns_per_byte; /* then a pause saves no more than this for each byte; else INFINITY */
 	struct lw_recovery recovery;
 	double latency_ns;   /* what a coordination round costs: no operation less */
 	bool is_slope_known; /* run or probe hold sizes that tell a fixed cost from one of bytes */
@@ -128,7 +133,8 @@ double lw_wire_ns(const void *wire, const struct lw_hvd_op *op);
 /** lw_wire_is_split() - how a what-if changes costs depends on what of them is fixed, and that is not known. */
 bool lw_wire_is_split(const struct lw_wire *wire);
 
-/** lw_wire_knows() - operations of about @bytes were seen under every load there is, in run or probe. */
-bool lw_wire_knows(const struct lw_wire *wire, double bytes);
+/** lw_wire_knows() - operations of about @bytes were seen under every load there is, in run or probe; @is_paused: asked of
+ * one after a pause, which may have been seen only so. */
+bool lw_wire_knows(const struct lw_wire *wire, double bytes, bool is_paused);
 
 #endif /* LAPWING_ANALYZER_SIMULATE_WIRE_H */

@@ -287,7 +287,7 @@ static void a_probe_tells_what_small_buckets_cost(void **state)
 	assert_int_equal(lw_replay_new(run, &replay), 0);
 	whatif.bucket_cap_bytes = 100 * KIB;
 	assert_int_equal(lw_replay_predict(replay, &whatif, &prediction, NULL), 0);
-	assert_true(lw_wire_knows(&replay->wire, 100 * KIB));
+	assert_true(lw_wire_knows(&replay->wire, 100 * KIB, false));
 	assert_true(fabs(lw_wire_mean_ns(&replay->wire, 100 * KIB, 0) /
 				    (truth.fixed_ns + truth.ns_per_byte * 100 * KIB) -
 			    1) < 0.02);

@@ -79,6 +79,23 @@ static void few_samples_or_one_of_each_size_cannot_tell(void **state)
 	assert_true(lw_recovery_fit(samples, 0).frac == 0);
 }
 
+static void what_pauses_were_compared_is_told(void **state)
+{
+	struct lw_recovery_sample samples[N];
+
+	(void)state;
+	for (size_t i = 0; i < N; i++) /* one size after 130 ms each, the other at once */
+		samples[i] = (struct lw_recovery_sample){
+			i % 4 ? 300000 : 100000, 20 * MS, i % 4 ? 0.3 * MS : 130 * MS};
+	assert_true(lw_recovery_fit(samples, N).told_ns == 0);
+	for (size_t i = 0; i < N; i++)
+		samples[i] = (struct lw_recovery_sample){
+			i % 2 ? 300000 : 100000, 20 * MS, i % 4 < 2 ? 0.3 * MS : 130 * MS};
+	assert_true(lw_recovery_fit(samples, N).told_ns == 130 * MS);
+	make(samples, 3 * MS, 0);
+	assert_true(lw_recovery_fit(samples, N).told_ns > 3 * MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -86,6 +103,7 @@ int main(void)
 		cmocka_unit_test(a_link_without_a_bucket_saves_nothing),
 		cmocka_unit_test(pauses_beyond_the_bucket_cannot_tell),
 		cmocka_unit_test(few_samples_or_one_of_each_size_cannot_tell),
+		cmocka_unit_test(what_pauses_were_compared_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,6 +184,45 @@ static void unseen_small_operations_are_called_extrapolated(void **state)
 }
 
 /* The same job with a probe beside it: what small operations cost is known then, while threads compute. */
+static double bucket_wire_ns(const void *context, const struct lw_hvd_op *op)
+{
+	(void)context;
+	return 300e3 + 256.0 * (double)op->bytes - fmin((double)op->idle_ns, 4 * MS);
+}
+
+/* The first operation of each step follows a long pause and is the only one of its size: what it took says
+ * nothing of such operations one after the other. */
+static void a_size_seen_after_pauses_alone_is_not_known_without(void **state)
+{
+	struct sim_spec spec = spec_of(2, 5, 1 << 27);
+	struct lw_whatif whatif = LW_WHATIF_RECORDED;
+	struct lw_prediction prediction;
+	struct lw_replay *replay;
+	struct lw_run *run;
+	double truth_ns;
+
+	(void)state;
+	spec.forward_ns = 130 * LW_NS_PER_MS;
+	spec.gap_ns = 5 * LW_NS_PER_MS;
+	spec.cost.wire_ns = bucket_wire_ns;
+	run = sim_run_new(&spec);
+	replay = replay_of(run);
+	assert_true(replay->error_frac < 0.01);
+	assert_int_equal(replay->min_batch_bytes, 100000);
+	whatif.fusion_bytes = 0;
+	assert_int_equal(lw_replay_predict(replay, &whatif, &prediction, NULL), 0);
+	spec.setting.fusion_bytes = 0;
+	truth_ns = sim_median_ns(&spec);
+	print_message("without fusion %.1f ms (%.1f to %.1f), truly %.1f ms\n",
+		prediction.step_ns.value / MS, prediction.step_ns.low / MS,
+		prediction.step_ns.high / MS, truth_ns / MS);
+	assert_true(prediction.is_extrapolated);
+	assert_true(fabs(prediction.step_ns.value / truth_ns - 1) < 0.03);
+	assert_true(truth_ns > prediction.step_ns.low && truth_ns < prediction.step_ns.high);
+	lw_replay_free(replay);
+	sim_run_free(run);
+}
+
 static void a_probe_tells_what_unseen_operations_cost(void **state)
 {
 	static uint64_t bytes[N_TENSORS];
@@ -492,6 +531,7 @@ int main(void)
 		cmocka_unit_test(costs_of_the_loop_are_found_again),
 		cmocka_unit_test(other_settings_are_predicted_from_one_run),
 		cmocka_unit_test(unseen_small_operations_are_called_extrapolated),
+		cmocka_unit_test(a_size_seen_after_pauses_alone_is_not_known_without),
 		cmocka_unit_test(a_probe_tells_what_unseen_operations_cost),
 		cmocka_unit_test(small_operations_that_jump_say_nothing_of_large_ones),
 		cmocka_unit_test(a_faster_network_and_more_ranks_move_the_right_way),
