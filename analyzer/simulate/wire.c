@@ -92,11 +92,17 @@ static double run_frac_at(const struct lw_wire_costs *of, double bytes)
 /* What was measured under this load about this size, NAN = nothing. */
 static double seen_ns(const struct lw_wire_costs *of, double bytes)
 {
+	double high = of->run.max_bytes, ns;
+
 	if (is_run(of, bytes))
 		return lw_cost_ns(&of->run, bytes, NULL);
-	if (lw_wire_is_probed(&of->probe, bytes))
-		return lw_cost_ns(&of->probe, bytes, NULL) * run_frac_at(of, bytes);
-	return NAN;
+	if (!lw_wire_is_probed(&of->probe, bytes))
+		return NAN;
+	ns = lw_cost_ns(&of->probe, bytes, NULL);
+	/* what a job adds to its largest operations it adds to larger ones: it is time of cores, not of bytes */
+	if (of->run.form != LW_COST_NONE && bytes > high)
+		return ns + (of->run_frac[1] - 1) * lw_cost_ns(&of->probe, high, NULL);
+	return ns * run_frac_at(of, bytes);
 }
 
 /* The size nearest to @bytes that this load knows. */
