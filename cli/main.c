@@ -12,6 +12,7 @@ static const struct lw_command commands[] = {
 	{"report", "say where the step time goes", lw_cmd_report},
 	{"advise", "say what to change, and how much it gains", lw_cmd_advise},
 	{"predict", "say how long a step takes under another setting", lw_cmd_predict},
+	{"tui", "show a run in the terminal", lw_cmd_tui},
 	{"doctor", "say which hooks can see a command, before it runs", lw_cmd_doctor},
 	{"import", "make a run file from another tool's trace (Horovod timeline)", lw_cmd_import},
 	{"info", "say what is in a run file", lw_cmd_info},

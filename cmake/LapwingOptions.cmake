@@ -25,6 +25,7 @@ find_package(Threads REQUIRED)
 find_package(SQLite3 3.40 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(yajl REQUIRED IMPORTED_TARGET yajl)
+pkg_check_modules(ncursesw REQUIRED IMPORTED_TARGET ncursesw)
 pkg_check_modules(libelf REQUIRED IMPORTED_TARGET libelf)
 
 # cmocka 1.1.5 exports variables only: wrap it once.

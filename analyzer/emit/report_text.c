@@ -47,13 +47,13 @@ static size_t n_hosts(const struct lw_run *run)
 	return n;
 }
 
-static void print_job(FILE *out, const struct lw_analysis *analysis)
+const char *lw_report_job(const struct lw_analysis *analysis, char line[LW_REPORT_JOB_BYTES])
 {
 	const struct lw_run *run = analysis->run;
 	const struct lw_summary *summary = &analysis->summary;
 	const struct lw_rank *rank = run->ranks.n ? &run->ranks.at[0] : NULL;
-	char line[256], number[LW_UNIT_TEXT_BYTES];
-	size_t n = 0, size = sizeof(line);
+	char number[LW_UNIT_TEXT_BYTES];
+	size_t n = 0, size = LW_REPORT_JOB_BYTES;
 
 	n += (size_t)snprintf(line + n, size - n, "%d rank%s on %zu host%s", run->size,
 		run->size == 1 ? "" : "s", n_hosts(run), n_hosts(run) == 1 ? "" : "s");
@@ -71,7 +71,14 @@ static void print_job(FILE *out, const struct lw_analysis *analysis)
 	if (!isnan(summary->cycle_ns.value))
 		snprintf(line + n, size - n, ", cycle %s",
 			lw_ns_format(summary->cycle_ns.value, number));
-	lw_print_wrapped(out, 2, 0, line);
+	return line;
+}
+
+static void print_job(FILE *out, const struct lw_analysis *analysis)
+{
+	char line[LW_REPORT_JOB_BYTES];
+
+	lw_print_wrapped(out, 2, 0, lw_report_job(analysis, line));
 	fputc('\n', out);
 }
 

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tui/app.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+
+enum { TOP_LINES = 2, BOTTOM_LINES = 1, LEAST_WIDTH = 40, LEAST_HEIGHT = 8, WIDE = 100 };
+
+int lw_app_init(struct lw_app *app, struct lw_data *data, const char *name)
+{
+	*app = (struct lw_app){.data = data,
+		.name = name,
+		.focus = {LW_NONE, LW_NONE, LW_NONE, LW_NONE},
+		.cells.is_ascii = app->cells.is_ascii};
+	for (int i = 0; i < LW_VIEW_COUNT; i++) {
+		struct lw_view *view = &app->views[i];
+
+		*view = (struct lw_view){lw_views[i], data, &app->focus, app, NULL, 0};
+		view->state = calloc(1, view->ops->state_bytes + 1);
+		if (!view->state)
+			return lw_fail(LW_ERR_NOMEM, "no memory for views");
+	}
+	return lw_app_resize(app, 80, 24);
+}
+
+void lw_app_done(struct lw_app *app)
+{
+	for (int i = 0; i < LW_VIEW_COUNT; i++) {
+		struct lw_view *view = &app->views[i];
+
+		if (view->state && view->ops->done)
+			view->ops->done(view);
+		free(view->state);
+		view->state = NULL;
+	}
+	free(app->copied);
+	lw_cells_free(&app->cells);
+}
+
+int lw_app_resize(struct lw_app *app, int width, int height)
+{
+	return lw_cells_resize(&app->cells, width, height);
+}
+
+void lw_app_say(struct lw_app *app, bool is_error, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(app->message, sizeof(app->message), format, arguments);
+	va_end(arguments);
+	app->is_error = is_error;
+}
+
+void lw_app_show(struct lw_app *app, int view)
+{
+	app->current = view;
+	app->mode = LW_APP_VIEW;
+}
+
+/* ---- drawing ------------------------------------------------------------------------------------ */
+
+static struct lw_pane body_of(struct lw_app *app)
+{
+	struct lw_pane all = lw_pane_whole(&app->cells);
+
+	return lw_pane_part(all, 0, TOP_LINES, all.width, all.height - TOP_LINES - BOTTOM_LINES);
+}
+
+/* Where the name of each view stands on the second line; also for clicks. Return: columns. */
+static int tab_text(const struct lw_app *app, int view, char text[32])
+{
+	const struct lw_view_ops *ops = lw_views[view];
+	size_t n;
+	const struct lw_key_row *rows = lw_keys(&n);
+	char key = ' ';
+
+	for (size_t i = 0; i < n; i++)
+		if (rows[i].request == LW_REQUEST_VIEW + (enum lw_request)view)
+			key = (char)rows[i].key;
+	snprintf(text, 32, "%c%s", key, app->cells.width >= WIDE ? ops->name : ops->label);
+	return lw_text_width(text);
+}
+
+static void draw_top(struct lw_app *app, struct lw_pane all)
+{
+	char text[LW_REPORT_JOB_BYTES], tab[32];
+	int x = 0;
+
+	lw_pane_fill(all, 0, 0, all.width, LW_STYLE_TITLE, ' ');
+	x = lw_pane_print(all, 1, 0, LW_STYLE_TITLE, "lapwing  %s", app->name) + 3;
+	if (app->data->analysis)
+		lw_pane_text(all, x, 0, all.width - x - 1, LW_STYLE_TITLE,
+			lw_report_job(app->data->analysis, text));
+	x = 0;
+	for (int i = 0; i < LW_VIEW_COUNT; i++) {
+		int width = tab_text(app, i, tab);
+
+		if (i == app->current) /* brackets: not by style alone */
+			lw_pane_print(all, x, 1, LW_STYLE_TAB, "[%s]", tab);
+		else
+			lw_pane_text(all, x + 1, 1, width, LW_STYLE_DIM, tab);
+		x += width + 1;
+	}
+}
+
+static void draw_bottom(struct lw_app *app, struct lw_pane all)
+{
+	const struct lw_view_ops *ops = app->views[app->current].ops;
+	int y = all.height - 1;
+
+	lw_pane_fill(all, 0, y, all.width, LW_STYLE_TITLE, ' ');
+	if (app->mode == LW_APP_SEARCH || app->mode == LW_APP_COMMAND) {
+		int width = lw_text_width(app->line), left = all.width - 3;
+		const char *shown = app->line;
+
+		for (; width > left && *shown; width = lw_text_width(shown)) {
+			shown++; /* the end is what is typed */
+			while ((*shown & 0xc0) == 0x80)
+				shown++;
+		}
+		lw_pane_print(all, 0, y, LW_STYLE_TITLE, "%c%s_",
+			app->mode == LW_APP_SEARCH ? '/' : ':', shown);
+	} else if (app->message[0]) {
+		lw_pane_print(all, 1, y, app->is_error ? LW_STYLE_BAD : LW_STYLE_TITLE, "%s%s",
+			app->is_error ? "! " : "", app->message);
+	} else if (app->data->stage) {
+		lw_pane_print(all, 1, y, LW_STYLE_TITLE, "%s ...", app->data->stage);
+	} else {
+		lw_pane_print(all, 1, y, LW_STYLE_TITLE, "%s",
+			app->mode == LW_APP_HELP ? "Esc back  Up, Down, PageUp, PageDown  q leave"
+						 : ops->hint);
+		if (app->mode == LW_APP_VIEW && all.width >= 60)
+			lw_pane_right(all, all.width - 1, y, 15, LW_STYLE_TITLE, "? help  q leave");
+	}
+}
+
+/* Opens a view that has not seen this analysis. Return: it can be drawn. */
+static bool open_view(struct lw_app *app, struct lw_view *view, struct lw_pane pane)
+{
+	const struct lw_data *data = app->data;
+	int status = LW_OK;
+
+	if (!data->analysis && !view->ops->needs_no_analysis) {
+		if (data->error[0])
+			lw_pane_wrap(pane, 1, 1, pane.width - 2, LW_STYLE_BAD, data->error);
+		else
+			lw_pane_print(pane, 1, 1, LW_STYLE_DIM, "%s ...",
+				data->stage ? data->stage : "nothing was read yet");
+		return false;
+	}
+	if (view->generation != data->generation + 1 && view->ops->open)
+		status = view->ops->open(view);
+	if (status < 0) {
+		lw_pane_wrap(pane, 1, 1, pane.width - 2, LW_STYLE_BAD, lw_error_text());
+		return false;
+	}
+	view->generation = data->generation + 1;
+	return true;
+}
+
+void lw_app_draw(struct lw_app *app)
+{
+	struct lw_pane all = lw_pane_whole(&app->cells), body = body_of(app);
+	struct lw_view *view = &app->views[app->current];
+
+	lw_cells_clear(&app->cells);
+	if (all.width < LEAST_WIDTH || all.height < LEAST_HEIGHT) {
+		lw_pane_print(
+			all, 0, 0, LW_STYLE_TEXT, "%d x %d is too small:", all.width, all.height);
+		lw_pane_print(
+			all, 0, 1, LW_STYLE_TEXT, "at least %d x %d", LEAST_WIDTH, LEAST_HEIGHT);
+		return;
+	}
+	draw_top(app, all);
+	if (app->mode == LW_APP_HELP) {
+		int n_lines = lw_help_draw(app, body, app->help_top);
+
+		if (app->help_top > n_lines - body.height)
+			app->help_top = n_lines > body.height ? n_lines - body.height : 0;
+	} else if (open_view(app, view, body)) {
+		view->ops->draw(view, body);
+	}
+	draw_bottom(app, all);
+}
+
+bool lw_app_tick(struct lw_app *app)
+{
+	return lw_data_poll(app->data);
+}
+
+/* ---- keys --------------------------------------------------------------------------------------- */
+
+static void find(struct lw_app *app, int by)
+{
+	struct lw_view *view = &app->views[app->current];
+
+	if (!app->sought[0])
+		lw_app_say(app, true, "nothing was searched for yet: / begins");
+	else if (!view->ops->find || view->generation != app->data->generation + 1)
+		lw_app_say(app, true, "nothing to search in this view");
+	else if (!view->ops->find(view, app->sought, by))
+		lw_app_say(app, true, "'%s' is not here", app->sought);
+}
+
+static void copy(struct lw_app *app)
+{
+	struct lw_view *view = &app->views[app->current];
+	char *text = NULL;
+	size_t n = 0;
+	FILE *out = open_memstream(&text, &n);
+	bool is_copied = out && view->ops->copy && view->generation == app->data->generation + 1 &&
+			 view->ops->copy(view, out);
+
+	if (out)
+		fclose(out);
+	if (!is_copied) {
+		free(text);
+		lw_app_say(app, true, "nothing to copy in this view");
+		return;
+	}
+	free(app->copied);
+	app->copied = text;
+	lw_app_say(app, false, "%zu characters copied, if this terminal lets programs do that", n);
+}
+
+static void prompt(struct lw_app *app, enum lw_app_mode mode)
+{
+	app->mode = mode;
+	app->line[0] = 0;
+}
+
+static void type(struct lw_app *app, uint32_t key)
+{
+	size_t n = strlen(app->line);
+	enum lw_app_mode mode = app->mode;
+
+	if (key == LW_KEY_ESCAPE || (key == LW_KEY_BACKSPACE && n == 0)) {
+		app->mode = LW_APP_VIEW;
+	} else if (key == LW_KEY_BACKSPACE) {
+		while (n > 0 && (app->line[--n] & 0xc0) == 0x80)
+			;
+		app->line[n] = 0;
+	} else if (key == LW_KEY_CTRL_U) {
+		app->line[0] = 0;
+	} else if (key == LW_KEY_ENTER) {
+		app->mode = LW_APP_VIEW;
+		if (mode == LW_APP_COMMAND) {
+			lw_app_command(app, app->line);
+		} else if (app->line[0]) {
+			memcpy(app->sought, app->line, sizeof(app->sought));
+			find(app, 0);
+		}
+	} else if (key >= 0x20 && key < LW_KEY_FIRST && n + 5 < sizeof(app->line)) {
+		struct lw_cells one = {.width = 1, .height = 1, .at = &(struct lw_cell){key, 0}};
+
+		lw_cells_line(&one, 0, app->line + n);
+		if (key == ' ')
+			memcpy(app->line + n, " ", 2);
+	}
+}
+
+static bool scroll_help(struct lw_app *app, enum lw_request request)
+{
+	int page = body_of(app).height - 1, by;
+
+	by = request == LW_REQUEST_UP          ? -1
+	     : request == LW_REQUEST_DOWN      ? 1
+	     : request == LW_REQUEST_PAGE_UP   ? -page
+	     : request == LW_REQUEST_PAGE_DOWN ? page
+	     : request == LW_REQUEST_TOP       ? -app->help_top
+					       : 0;
+	app->help_top += by;
+	if (app->help_top < 0)
+		app->help_top = 0;
+	return by != 0;
+}
+
+static bool own_request(struct lw_app *app, enum lw_request request)
+{
+	if (request >= LW_REQUEST_VIEW && request <= LW_REQUEST_LAST_VIEW) {
+		lw_app_show(app, (int)(request - LW_REQUEST_VIEW));
+		return true;
+	}
+	switch ((int)request) {
+	case LW_REQUEST_QUIT:
+		app->is_over = true;
+		return true;
+	case LW_REQUEST_HELP:
+		app->mode = app->mode == LW_APP_HELP ? LW_APP_VIEW : LW_APP_HELP;
+		app->help_top = 0;
+		return true;
+	case LW_REQUEST_REDRAW:
+		app->must_redraw = true;
+		return true;
+	case LW_REQUEST_NEXT_VIEW:
+		lw_app_show(app, (app->current + 1) % LW_VIEW_COUNT);
+		return true;
+	case LW_REQUEST_PREVIOUS_VIEW:
+		lw_app_show(app, (app->current + LW_VIEW_COUNT - 1) % LW_VIEW_COUNT);
+		return true;
+	case LW_REQUEST_SEARCH:
+		prompt(app, LW_APP_SEARCH);
+		return true;
+	case LW_REQUEST_COMMAND:
+		prompt(app, LW_APP_COMMAND);
+		return true;
+	case LW_REQUEST_FIND_NEXT:
+		find(app, 1);
+		return true;
+	case LW_REQUEST_FIND_PREVIOUS:
+		find(app, -1);
+		return true;
+	case LW_REQUEST_COPY:
+		copy(app);
+		return true;
+	case LW_REQUEST_EXPORT:
+		lw_app_export(app, "");
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool click_tab(struct lw_app *app, int x, int y)
+{
+	int at = 0;
+
+	if (y != 1)
+		return false;
+	for (int i = 0; i < LW_VIEW_COUNT; i++) {
+		char tab[32];
+		int width = tab_text(app, i, tab);
+
+		if (x >= at && x <= at + width) {
+			lw_app_show(app, i);
+			return true;
+		}
+		at += width + 1;
+	}
+	return true;
+}
+
+void lw_app_key(struct lw_app *app, uint32_t key, int x, int y)
+{
+	struct lw_view *view = &app->views[app->current];
+	struct lw_pane body = body_of(app);
+	struct lw_input input = {
+		lw_key_request(key, view->ops->name), x, y - TOP_LINES, body.height, body.width};
+	bool is_open = view->generation == app->data->generation + 1;
+
+	app->message[0] = 0;
+	if (app->mode == LW_APP_SEARCH || app->mode == LW_APP_COMMAND) {
+		type(app, key);
+		return;
+	}
+	if (input.request == LW_REQUEST_CLICK && click_tab(app, x, y))
+		return;
+	if (app->mode == LW_APP_HELP) {
+		if (input.request == LW_REQUEST_BACK)
+			app->mode = LW_APP_VIEW;
+		else if (!scroll_help(app, input.request))
+			own_request(app, input.request);
+		return;
+	}
+	if (input.request == LW_REQUEST_NONE || own_request(app, input.request))
+		return;
+	if (is_open && view->ops->request && view->ops->request(view, &input))
+		return;
+	if (input.request == LW_REQUEST_BACK)
+		lw_app_show(app, 0);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tui/data.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+struct lw_loader {
+	pthread_t thread;
+	const char *const *paths;
+	size_t n_paths;
+	_Atomic(const char *) stage;
+	atomic_bool is_over; /* what follows is the reader's from then on */
+	struct lw_analysis *analysis;
+	int status;
+	char error[LW_DATA_TEXT_BYTES];
+};
+
+/* The stage is told by a function without context: there is one loading thread at a time. */
+static _Thread_local struct lw_loader *loading;
+
+static void note_stage(const char *stage)
+{
+	if (loading)
+		atomic_store(&loading->stage, stage);
+}
+
+static void load(struct lw_loader *loader)
+{
+	const struct lw_analysis_options options = {.progress = note_stage};
+
+	loading = loader;
+	loader->status =
+		lw_analysis_open(loader->paths, loader->n_paths, &options, &loader->analysis);
+	if (loader->status < 0)
+		snprintf(loader->error, sizeof(loader->error), "%s", lw_error_text());
+	loading = NULL;
+}
+
+static void *load_apart(void *context)
+{
+	struct lw_loader *loader = context;
+
+	load(loader);
+	atomic_store(&loader->is_over, true);
+	return NULL;
+}
+
+static void drop_analysis(struct lw_data *data)
+{
+	lw_predictor_free(data->predictor);
+	data->predictor = NULL;
+	data->has_asked_predictor = false;
+	data->why_no_predictor[0] = 0;
+	lw_analysis_close(data->analysis);
+	data->analysis = NULL;
+}
+
+static void take_over(struct lw_data *data, struct lw_loader *loader)
+{
+	data->stage = NULL;
+	snprintf(data->error, sizeof(data->error), "%s", loader->error);
+	if (loader->status < 0)
+		return; /* what was there stays */
+	drop_analysis(data);
+	data->analysis = loader->analysis;
+	data->generation++;
+}
+
+int lw_data_load(struct lw_data *data)
+{
+	struct lw_loader loader = {.paths = data->paths, .n_paths = data->n_paths};
+
+	load(&loader);
+	take_over(data, &loader);
+	return loader.status;
+}
+
+int lw_data_begin(struct lw_data *data)
+{
+	struct lw_loader *loader;
+	sigset_t all, before;
+	int status;
+
+	if (data->loader)
+		return LW_OK;
+	loader = calloc(1, sizeof(*loader));
+	if (!loader)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	loader->paths = data->paths;
+	loader->n_paths = data->n_paths;
+	/* signals are for the thread that owns the terminal */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	status = pthread_create(&loader->thread, NULL, load_apart, loader);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (status) {
+		free(loader);
+		return lw_fail(LW_ERR_IO, "no thread to read the run: %s", strerror(status));
+	}
+	data->loader = loader;
+	data->stage = "reading";
+	return LW_OK;
+}
+
+static void finish(struct lw_data *data)
+{
+	pthread_join(data->loader->thread, NULL);
+	take_over(data, data->loader);
+	free(data->loader);
+	data->loader = NULL;
+}
+
+bool lw_data_poll(struct lw_data *data)
+{
+	const char *stage;
+
+	if (!data->loader)
+		return false;
+	if (atomic_load(&data->loader->is_over)) {
+		finish(data);
+		return true;
+	}
+	stage = atomic_load(&data->loader->stage);
+	if (!stage || stage == data->stage)
+		return false;
+	data->stage = stage;
+	return true;
+}
+
+void lw_data_done(struct lw_data *data)
+{
+	if (data->loader)
+		finish(data);
+	drop_analysis(data);
+}
+
+struct lw_predictor *lw_data_predictor(struct lw_data *data)
+{
+	if (data->has_asked_predictor || !data->analysis)
+		return data->predictor;
+	data->has_asked_predictor = true;
+	if (lw_predictor_new(data->analysis->run, &data->predictor) < 0) {
+		snprintf(data->why_no_predictor, sizeof(data->why_no_predictor), "%s",
+			lw_error_text());
+		lw_error_clear();
+		data->predictor = NULL;
+	}
+	return data->predictor;
+}

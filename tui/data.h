@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * data.h - what views show: the analysis of a run, read in the background, and what can be asked of it.
+ *
+ * Reads:  run files.   Writes: what analyzer/ writes (result tables).
+ * The analysis is made by a thread of its own; lw_data_poll() takes it over, so views see whole ones only.
+ */
+#ifndef LAPWING_TUI_DATA_H
+#define LAPWING_TUI_DATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analyzer/analyzer.h"
+#include "analyzer/simulate/forecast.h"
+
+enum { LW_DATA_TEXT_BYTES = 512 };
+
+struct lw_loader;
+
+struct lw_data {
+	const char *const *paths; /* borrowed */
+	size_t n_paths;
+	struct lw_analysis *analysis;   /* NULL: not there yet, or failed */
+	unsigned generation;            /* grows with each new analysis; 0: none was there yet */
+	const char *stage;              /* what the thread does now, static; NULL: nothing */
+	char error[LW_DATA_TEXT_BYTES]; /* why there is no (new) analysis; "" = no error */
+	struct lw_predictor *predictor; /* of this analysis; see lw_data_predictor() */
+	char why_no_predictor[LW_DATA_TEXT_BYTES];
+	bool has_asked_predictor;
+	struct lw_loader *loader; /* while it works */
+};
+
+/** lw_data_load() - analyse @data->paths, here and now. Return: LW_OK or an error, in data->error too. */
+int lw_data_load(struct lw_data *data);
+
+/** lw_data_begin() - the same in the background, unless it is at it already. Return: as far as can be told. */
+int lw_data_begin(struct lw_data *data);
+
+/** lw_data_poll() - take over what the thread has made. Return: something changed: draw. */
+bool lw_data_poll(struct lw_data *data);
+
+/** lw_data_done() - waits for the thread. */
+void lw_data_done(struct lw_data *data);
+
+/** lw_data_predictor() - for what-ifs; made when first asked for. NULL: why_no_predictor says why. */
+struct lw_predictor *lw_data_predictor(struct lw_data *data);
+
+#endif /* LAPWING_TUI_DATA_H */

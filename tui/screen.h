@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * screen.h - a real terminal: the only file that knows ncurses.
+ *
+ * The terminal is given back as it was, also after a signal that ends the program or a crash.
+ */
+#ifndef LAPWING_TUI_SCREEN_H
+#define LAPWING_TUI_SCREEN_H
+
+#include <stdbool.h>
+
+#include "tui/app.h"
+
+struct lw_screen_options {
+	bool is_mouse_off;
+	bool is_ascii; /* else as the locale says */
+};
+
+/** lw_screen_is_utf8() - the locale's characters are UTF-8. Sets the locale of LC_CTYPE. */
+bool lw_screen_is_utf8(void);
+
+/**
+ * lw_screen_run() - show @app until the user leaves.
+ * Return: LW_OK; LW_ERR_UNSUPPORTED: stdin or stdout is no terminal, or TERM cannot do it: says what to do.
+ */
+int lw_screen_run(struct lw_app *app, const struct lw_screen_options *options);
+
+#endif /* LAPWING_TUI_SCREEN_H */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * table.h - a list of rows with columns: sorted, scrolled, searched, written as CSV. For views that are one.
+ *
+ * The first column stays, others scroll sideways when not all fit. Rows are numbers 0 .. n_rows - 1; what
+ * is in them only the column functions know.
+ */
+#ifndef LAPWING_TUI_TABLE_H
+#define LAPWING_TUI_TABLE_H
+
+#include "tui/view.h"
+
+enum { LW_TABLE_TEXT_BYTES = 256 };
+
+struct lw_table_column {
+	const char *title;
+	int width;    /* at least; 0: what is left, for one column */
+	bool is_left; /* else to the right, as numbers are */
+	/* Return: @text, or a text that lives longer. */
+	const char *(*text)(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES]);
+	double (*value)(const void *context, size_t row); /* sorts by it, NAN last. NULL: by text */
+	enum lw_style (*style)(const void *context, size_t row); /* NULL: plain */
+};
+
+struct lw_table {
+	const struct lw_table_column *columns;
+	size_t n_columns, n_rows;
+	const void *context;
+	size_t *order;                 /* rows as shown */
+	size_t at, top;                /* of order: selected; first on the screen */
+	size_t sort;                   /* column */
+	bool is_sorted, is_descending; /* else as they come */
+	size_t first_column;           /* shown after the fixed one */
+};
+
+/** lw_table_open() - other rows; sorting stays, the selected place as far as there is one. Return: LW_OK, LW_ERR_NOMEM. */
+int lw_table_open(struct lw_table *table, const struct lw_table_column *columns, size_t n_columns,
+	size_t n_rows, const void *context);
+void lw_table_done(struct lw_table *table);
+
+/** lw_table_draw() - titles, then rows. */
+void lw_table_draw(struct lw_table *table, struct lw_pane pane);
+
+/** lw_table_request() - moving, sorting, selecting by click. Return: understood. */
+bool lw_table_request(struct lw_table *table, const struct lw_input *input);
+
+/** lw_table_row() - the selected row. Return: SIZE_MAX: there is none. */
+size_t lw_table_row(const struct lw_table *table);
+
+/** lw_table_select() - the row @row, wherever it is sorted to. */
+void lw_table_select(struct lw_table *table, size_t row);
+
+/** lw_table_find() - as lw_view_ops.find, in all columns. */
+bool lw_table_find(struct lw_table *table, const char *text, int by);
+
+/** lw_table_write() - as CSV (RFC 4180), as sorted. */
+int lw_table_write(const struct lw_table *table, FILE *out);
+
+/** lw_table_copy() - the selected row, columns apart by tabs. Return: there is one. */
+bool lw_table_copy(const struct lw_table *table, FILE *out);
+
+#endif /* LAPWING_TUI_TABLE_H */

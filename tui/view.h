@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * view.h - what a view is: a private state, static functions, and one ops table at the end of its file.
+ *
+ * Reads:  struct lw_data.   Writes: a pane. Drawing reads no files and computes nothing that could be kept;
+ * what takes long is done in open(), once for each analysis.
+ * A new view is a file view_<name>.c, a row in view.c's table, and a row of digits in keys.c.
+ */
+#ifndef LAPWING_TUI_VIEW_H
+#define LAPWING_TUI_VIEW_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "tui/cells.h"
+#include "tui/data.h"
+#include "tui/keys.h"
+
+struct lw_app;
+
+/* What was selected last, so that one view goes on where another was. LW_NONE: nothing. */
+struct lw_focus {
+	int32_t step;   /* index into the steps of a rank */
+	int32_t rank;   /* index into run->ranks */
+	int32_t group;  /* index into run->groups */
+	int32_t tensor; /* index into run->tensors */
+};
+
+struct lw_input {
+	enum lw_request request;
+	int x, y;          /* of a click, in the pane that draw() got */
+	int height, width; /* of that pane */
+};
+
+struct lw_view {
+	const struct lw_view_ops *ops;
+	struct lw_data *data;
+	struct lw_focus *focus;
+	struct lw_app *app;
+	void *state;         /* ops->state_bytes, zeroed before the first open() */
+	unsigned generation; /* of the data that it was opened with; 0: never */
+};
+
+struct lw_view_ops {
+	const char *name;  /* "overview": in commands and options */
+	const char *label; /* "over": on a narrow screen */
+	const char *title; /* one line, for help */
+	const char *hint;  /* keys that matter most here: "Enter details  s sort" */
+	size_t state_bytes;
+	/* An analysis is there, or another one: make what draw() shows, keep what the user selected where that
+	 * still exists. Return: LW_OK or an error, which is shown in its place. NULL: nothing to make */
+	int (*open)(struct lw_view *view);
+	/* @pane is all of it; data->analysis is not NULL unless needs_no_analysis */
+	void (*draw)(struct lw_view *view, struct lw_pane pane);
+	/* Return: understood; else the program may have a use for it. May be NULL */
+	bool (*request)(struct lw_view *view, const struct lw_input *input);
+	/* Select the next (@by 1) or last (-1) line that holds @text, capitals alike; @by 0: this one counts too.
+	 * Return: found. May be NULL */
+	bool (*find)(struct lw_view *view, const char *text, int by);
+	/* What `y` copies. NULL or false: nothing to copy */
+	bool (*copy)(struct lw_view *view, FILE *out);
+	/* What `e` writes, @ret_extension: "csv". NULL: the screen as text */
+	int (*write)(struct lw_view *view, FILE *out);
+	const char *extension;
+	void (*done)(struct lw_view *view); /* free what the state owns. May be NULL */
+	bool needs_no_analysis;
+};
+
+extern const struct lw_view_ops lw_view_overview, lw_view_timeline, lw_view_phases, lw_view_tensors,
+	lw_view_ranks, lw_view_network, lw_view_model, lw_view_advice, lw_view_grid, lw_view_whatif,
+	lw_view_log;
+
+/** lw_views() - all of them, in the order of their digits. */
+extern const struct lw_view_ops *const lw_views[LW_VIEW_COUNT];
+
+/** lw_view_find() - by the start of its name. Return: its index, -1: none or several. */
+int lw_view_find(const char *name);
+
+#endif /* LAPWING_TUI_VIEW_H */
