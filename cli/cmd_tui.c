@@ -66,30 +66,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-/* Presses keys as written: "2 <Down> <Enter>"; what has no name in <> is typed letter by letter. */
-static int press(struct lw_app *app, const char *keys)
-{
-	char *copy = strdup(keys ? keys : ""), *rest = copy, *word;
-	int status = copy ? LW_OK : lw_fail(LW_ERR_NOMEM, "no memory");
-
-	while (status == LW_OK && (word = strsep(&rest, " "))) {
-		uint32_t key = lw_key_named(word);
-
-		if (key != LW_KEY_NONE)
-			lw_app_key(app, key, 0, 0);
-		else if (word[0] == '<')
-			status = lw_fail(LW_ERR_USAGE, "--keys: no key '%s'", word);
-		else
-			for (; *word; word++)
-				lw_app_key(app, (unsigned char)*word, 0, 0);
-		lw_app_draw(app);
-	}
-	free(copy);
-	return status;
-}
-
 static int dump(struct lw_app *app, const struct options *options)
 {
+	char *keys = strdup(options->keys ? options->keys : "");
 	int status;
 
 	app->cells.is_ascii = options->screen.is_ascii;
@@ -97,10 +76,11 @@ static int dump(struct lw_app *app, const struct options *options)
 	status = lw_app_resize(app, options->width, options->height);
 	if (status == LW_OK) {
 		lw_app_draw(app);
-		status = press(app, options->keys);
+		status = keys ? lw_app_keys(app, keys) : lw_fail(LW_ERR_NOMEM, "no memory");
 	}
 	if (status == LW_OK)
 		status = lw_app_write_screen(app, stdout);
+	free(keys);
 	return status;
 }
 

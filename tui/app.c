@@ -373,3 +373,22 @@ void lw_app_key(struct lw_app *app, uint32_t key, int x, int y)
 	if (input.request == LW_REQUEST_BACK)
 		lw_app_show(app, 0);
 }
+
+int lw_app_keys(struct lw_app *app, char *keys)
+{
+	char *word;
+
+	while ((word = strsep(&keys, " "))) {
+		uint32_t key = lw_key_named(word);
+
+		if (key == LW_KEY_NONE && word[0] == '<')
+			return lw_fail(LW_ERR_USAGE, "no key '%s'", word);
+		if (key != LW_KEY_NONE)
+			lw_app_key(app, key, 0, 0);
+		else
+			for (; *word; word++)
+				lw_app_key(app, (unsigned char)*word, 0, 0);
+		lw_app_draw(app);
+	}
+	return LW_OK;
+}

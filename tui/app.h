@@ -47,6 +47,10 @@ int lw_app_resize(struct lw_app *app, int width, int height);
 /** lw_app_key() - @x, @y: of a click, else ignored. */
 void lw_app_key(struct lw_app *app, uint32_t key, int x, int y);
 
+/** lw_app_keys() - keys as scripts write them, blanks between: "2 <Down> /fc <Enter>"; what is not in <> is typed
+ * letter by letter. Draws after each. @keys is cut up. Return: LW_OK, LW_ERR_USAGE: no such key. */
+int lw_app_keys(struct lw_app *app, char *keys);
+
 /** lw_app_tick() - time has passed. Return: there is something to draw. */
 bool lw_app_tick(struct lw_app *app);
 

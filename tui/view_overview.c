@@ -1,16 +1,375 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tui/view.h"
+/* view_overview.c - how long a step is, what of it is exposed, who is slow, what to change: on one screen. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/units.h"
+#include "tui/app.h"
+
+enum {
+	MOST_ADVICE_LINES = 4,
+	LEAST_TOP_LINES = 10, /* the step, its parts, the first ranks */
+	BAR_FROM = 52,        /* column of the ranks' bars */
+};
+
+struct overview {
+	double *step_ns; /* [n_steps] mean over ranks of the counted steps, in order */
+	size_t n_steps;
+	double least_ns, most_ns; /* of them */
+	size_t rank, top;         /* selected; first on the screen */
+	char advice[LW_ADVICE_TEXT_BYTES];
+};
+
+/* ---- what is shown ------------------------------------------------------------------------------ */
+
+static void collect_steps(struct overview *o, const struct lw_run *run)
+{
+	size_t n = run->ranks.n ? run->ranks.at[0].steps.n : 0;
+
+	o->n_steps = 0;
+	o->least_ns = INFINITY;
+	o->most_ns = -INFINITY;
+	for (size_t s = 0; s < n; s++) {
+		double sum_ns = 0;
+		size_t n_ranks = 0;
+
+		for (size_t r = 0; r < run->ranks.n; r++) {
+			const struct lw_rank *rank = &run->ranks.at[r];
+
+			if (s >= rank->steps.n || rank->steps.at[s].excluded)
+				continue;
+			sum_ns += (double)(rank->steps.at[s].end_ns - rank->steps.at[s].start_ns);
+			n_ranks++;
+		}
+		if (n_ranks == 0)
+			continue;
+		o->step_ns[o->n_steps] = sum_ns / (double)n_ranks;
+		o->least_ns = fmin(o->least_ns, o->step_ns[o->n_steps]);
+		o->most_ns = fmax(o->most_ns, o->step_ns[o->n_steps]);
+		o->n_steps++;
+	}
+}
+
+static int open(struct lw_view *view)
+{
+	struct overview *o = view->state;
+	const struct lw_run *run = view->data->analysis->run;
+	size_t n = run->ranks.n ? run->ranks.at[0].steps.n : 0;
+	double *step_ns = realloc(o->step_ns, (n + 1) * sizeof(*step_ns));
+
+	if (!step_ns)
+		return lw_fail(LW_ERR_NOMEM, "no memory for %zu steps", n);
+	o->step_ns = step_ns;
+	collect_steps(o, run);
+	lw_advise_top_line(&view->data->analysis->advice, o->advice);
+	if (o->rank >= run->ranks.n)
+		o->rank = 0;
+	return LW_OK;
+}
+
+static const char *ns_text(double ns, char text[LW_UNIT_TEXT_BYTES])
+{
+	return isfinite(ns) ? lw_ns_format(ns, text) : "?";
+}
+
+/* Of one rank, or the mean of all where @rank is NULL. Unknown parts are not there. */
+static size_t parts_of(const struct lw_summary *summary, const struct lw_rank_summary *rank,
+	struct lw_bar_part parts[6])
+{
+	const struct {
+		enum lw_lane lane;
+		size_t offset;
+	} wanted[] = {
+#define OF(name) offsetof(struct lw_rank_summary, name)
+		{LW_LANE_COMPUTE, OF(compute_ns)},
+		{LW_LANE_NEGOTIATE, OF(exposed_negotiate_ns)},
+		{LW_LANE_WAIT, OF(exposed_wait_ns)},
+		{LW_LANE_ALLREDUCE, OF(exposed_allreduce_ns)},
+		{LW_LANE_MISC, OF(exposed_misc_ns)},
+		{LW_LANE_IDLE, OF(idle_ns)},
+#undef OF
+	};
+
+	for (size_t i = 0; i < 6; i++) {
+		double sum_ns = 0;
+		size_t n = 0;
+
+		for (size_t r = 0; r < summary->ranks.n; r++) {
+			const struct lw_rank_summary *one = &summary->ranks.at[r];
+			const struct lw_figure *figure =
+				(const struct lw_figure *)((const char *)one + wanted[i].offset);
+
+			if ((rank && one != rank) || !isfinite(figure->value))
+				continue;
+			sum_ns += figure->value;
+			n++;
+		}
+		parts[i] = (struct lw_bar_part){wanted[i].lane, n ? sum_ns / (double)n : 0};
+	}
+	return 6;
+}
+
+/* ---- drawing ------------------------------------------------------------------------------------ */
+
+static void draw_step(const struct lw_summary *summary, struct lw_pane pane)
+{
+	char step[LW_UNIT_TEXT_BYTES], low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
+	const struct lw_figure *exposed = &summary->exposed_frac;
+	int x;
+
+	if (!isfinite(summary->step_ns.value)) {
+		lw_pane_wrap(pane, 1, 0, pane.width - 2, LW_STYLE_WARN,
+			summary->step_ns.why ? summary->step_ns.why : "no step was found");
+		return;
+	}
+	x = 1 + lw_pane_print(pane, 1, 0, LW_STYLE_STRONG, "A step takes %s",
+			ns_text(summary->step_ns.value, step));
+	lw_pane_print(pane, x + 2, 0, LW_STYLE_DIM,
+		"95 %%: %s to %s; %zu steps counted, %zu left out",
+		ns_text(summary->step_ns.low, low), ns_text(summary->step_ns.high, high),
+		summary->n_steps, summary->n_excluded);
+	if (isfinite(exposed->value))
+		lw_pane_print(pane, 1, 1, exposed->value > 0.3 ? LW_STYLE_WARN : LW_STYLE_STRONG,
+			"Exposed communication: %.0f %% of it, %s that no computing hides",
+			100 * exposed->value, ns_text(summary->exposed_ns.value, step));
+	else
+		lw_pane_print(pane, 1, 1, LW_STYLE_DIM, "Exposed communication: not known (%s)",
+			summary->exposed_ns.why ? summary->exposed_ns.why
+						: "no waits were recorded");
+}
+
+/* Return: lines. */
+static int draw_bar(const struct lw_summary *summary, struct lw_pane pane, int y)
+{
+	struct lw_bar_part parts[6];
+	size_t n = parts_of(summary, NULL, parts);
+	double whole = 0;
+	int x = 1, lines = 2;
+
+	for (size_t i = 0; i < n; i++)
+		whole += parts[i].amount;
+	if (!(whole > 0))
+		return 0;
+	lw_pane_bar(pane, 1, y, pane.width - 2, parts, n, whole);
+	for (size_t i = 0; i < n; i++) {
+		const struct lw_lane_look *look = &lw_lanes[parts[i].lane];
+		char number[LW_UNIT_TEXT_BYTES];
+		int width = 2 + lw_text_width(look->name) + 1 +
+			    lw_text_width(ns_text(parts[i].amount, number));
+
+		if (i == 1) /* what follows computing is what is exposed, by what went on then */
+			x += lw_pane_print(pane, x, y + lines - 1, LW_STYLE_DIM, "exposed:") + 1;
+		if (x > 1 && x + width > pane.width - 1) {
+			x = 1;
+			lines++;
+		}
+		lw_pane_rune(
+			pane, x, y + lines - 1, look->style, lw_glyph(pane.cells, look->glyph));
+		lw_pane_print(
+			pane, x + 2, y + lines - 1, LW_STYLE_TEXT, "%s %s", look->name, number);
+		x += width + 3;
+	}
+	return lines;
+}
+
+static void draw_steps(const struct overview *o, struct lw_pane pane, int y)
+{
+	char least[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES], text[96];
+	int width;
+
+	if (o->n_steps < 2)
+		return;
+	snprintf(text, sizeof(text), "%s to %s", ns_text(o->least_ns, least),
+		ns_text(o->most_ns, most));
+	width = pane.width - 10 - lw_text_width(text);
+	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "Steps");
+	width = lw_pane_spark(pane, 7, y, width, LW_STYLE_TEXT, o->step_ns, o->n_steps);
+	lw_pane_print(pane, 7 + width + 2, y, LW_STYLE_DIM, "%s", text);
+}
+
+static const struct lw_straggler *straggler_of(const struct lw_summary *summary, int32_t rank)
+{
+	for (size_t i = 0; i < summary->stragglers.n; i++)
+		if (summary->stragglers.at[i].rank == rank)
+			return &summary->stragglers.at[i];
+	return NULL;
+}
+
+static void draw_rank(const struct lw_summary *summary, size_t r, struct lw_pane pane, int y,
+	bool is_selected, double whole_ns)
+{
+	const struct lw_rank_summary *rank = &summary->ranks.at[r];
+	const struct lw_straggler *late = straggler_of(summary, rank->rank);
+	const double figures[] = {rank->step_ns.value, rank->compute_ns.value,
+		rank->exposed_ns.value, late ? late->late_ns.value : (double)NAN};
+	struct lw_bar_part parts[6];
+	size_t n = parts_of(summary, rank, parts);
+
+	lw_pane_print(pane, 1, y, LW_STYLE_TEXT, "%6d", rank->rank);
+	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
+		char text[LW_UNIT_TEXT_BYTES];
+		bool is_late = i == 3;
+
+		lw_pane_right(pane, 18 + 11 * (int)i, y, 10,
+			is_late ? LW_STYLE_WARN : LW_STYLE_TEXT,
+			is_late && !late ? "-" : ns_text(figures[i], text));
+	}
+	if (is_selected) {
+		lw_pane_restyle(pane, 0, y, BAR_FROM - 1, LW_STYLE_SELECTED);
+		lw_pane_rune(pane, 0, y, LW_STYLE_SELECTED, lw_glyph(pane.cells, LW_GLYPH_CURSOR));
+	}
+	lw_pane_bar(pane, BAR_FROM, y, pane.width - BAR_FROM - 1, parts, n, whole_ns);
+}
+
+static void draw_ranks(struct overview *o, const struct lw_summary *summary, struct lw_pane pane)
+{
+	size_t n_lines = pane.height > 1 ? (size_t)(pane.height - 1) : 0;
+	double whole_ns = 0;
+
+	for (size_t r = 0; r < summary->ranks.n; r++)
+		whole_ns = fmax(whole_ns, summary->ranks.at[r].step_ns.value);
+	lw_pane_print(
+		pane, 1, 0, LW_STYLE_DIM, "  rank       step    compute    exposed    is late");
+	if (summary->ranks.n > n_lines)
+		lw_pane_print(
+			pane, BAR_FROM, 0, LW_STYLE_DIM, "%zu ranks: Up, Down", summary->ranks.n);
+	if (o->rank < o->top)
+		o->top = o->rank;
+	if (n_lines && o->rank >= o->top + n_lines)
+		o->top = o->rank - n_lines + 1;
+	for (size_t i = 0; i < n_lines && o->top + i < summary->ranks.n; i++)
+		draw_rank(summary, o->top + i, pane, 1 + (int)i, o->top + i == o->rank, whole_ns);
+}
+
+static void draw_slowest(const struct lw_summary *summary, struct lw_pane pane, int y)
+{
+	const struct lw_straggler *worst = NULL;
+	char late[LW_UNIT_TEXT_BYTES];
+
+	for (size_t i = 0; i < summary->stragglers.n; i++)
+		if (!worst || summary->stragglers.at[i].steps_frac *
+					      summary->stragglers.at[i].late_ns.value >
+				      worst->steps_frac * worst->late_ns.value)
+			worst = &summary->stragglers.at[i];
+	if (!worst)
+		lw_pane_print(pane, 1, y, LW_STYLE_TEXT, "Slowest rank: %s",
+			summary->ranks.n < 2 ? "one rank is in this run" : "none stands out");
+	else
+		lw_pane_print(pane, 1, y, LW_STYLE_WARN,
+			"Slowest rank: %d, last in %.0f %% of the steps, %s after the first%s",
+			worst->rank, 100 * worst->steps_frac, ns_text(worst->late_ns.value, late),
+			worst->is_persistent ? "" : "; ranks take turns");
+}
+
+static void draw_quality(const struct lw_run *run, struct lw_pane pane, int y)
+{
+	bool is_bad = run->n_lost || run->n_missing_ranks || !run->is_closed;
+
+	lw_pane_print(pane, 1, y, is_bad ? LW_STYLE_WARN : LW_STYLE_DIM,
+		"Quality: %llu records lost, %u ranks missing, %zu remarks%s%s",
+		(unsigned long long)run->n_lost, run->n_missing_ranks, run->diags.n,
+		run->is_closed ? "" : ", not closed in order",
+		run->diags.n || is_bad ? " (- lists them)" : "");
+}
 
 static void draw(struct lw_view *view, struct lw_pane pane)
 {
-	(void)view;
-	lw_pane_print(pane, 1, 1, LW_STYLE_DIM, "not built yet");
+	struct overview *o = view->state;
+	const struct lw_analysis *analysis = view->data->analysis;
+	struct lw_pane nowhere = lw_pane_part(pane, 0, 0, 0, 0), top;
+	int n_advice, y = 2, bottom;
+
+	n_advice = lw_pane_wrap(nowhere, 0, 0, pane.width - 10, LW_STYLE_TEXT, o->advice);
+	if (n_advice > MOST_ADVICE_LINES && pane.height < 30)
+		n_advice = MOST_ADVICE_LINES;
+	while (n_advice > 1 && pane.height - 2 - n_advice < LEAST_TOP_LINES)
+		n_advice--;
+	bottom = pane.height - 2 - n_advice;
+	top = lw_pane_part(pane, 0, 0, pane.width, bottom);
+	draw_step(&analysis->summary, top);
+	y += draw_bar(&analysis->summary, top, y);
+	if (pane.height > 16)
+		y++;
+	draw_steps(o, top, y++);
+	if (pane.height > 16)
+		y++;
+	draw_ranks(o, &analysis->summary, lw_pane_part(top, 0, y, pane.width, bottom - y));
+	draw_slowest(&analysis->summary, pane, bottom);
+	lw_pane_print(pane, 1, bottom + 1, LW_STYLE_STRONG, "Advice:");
+	lw_pane_wrap(lw_pane_part(pane, 9, bottom + 1, pane.width - 10, pane.height - bottom - 2),
+		0, 0, pane.width - 10, LW_STYLE_TEXT, o->advice);
+	draw_quality(analysis->run, pane, pane.height - 1);
+}
+
+/* ---- requests ------------------------------------------------------------------------------------ */
+
+static void select_rank(struct lw_view *view, long rank)
+{
+	struct overview *o = view->state;
+	long n = (long)view->data->analysis->summary.ranks.n;
+
+	rank = rank >= n ? n - 1 : rank;
+	o->rank = rank > 0 ? (size_t)rank : 0;
+	view->focus->rank = n > 0 ? (int32_t)o->rank : LW_NONE;
+}
+
+static bool request(struct lw_view *view, const struct lw_input *input)
+{
+	struct overview *o = view->state;
+	long at = (long)o->rank, page = 5;
+
+	switch ((int)input->request) {
+	case LW_REQUEST_UP:
+		select_rank(view, at - 1);
+		return true;
+	case LW_REQUEST_DOWN:
+		select_rank(view, at + 1);
+		return true;
+	case LW_REQUEST_PAGE_UP:
+		select_rank(view, at - page);
+		return true;
+	case LW_REQUEST_PAGE_DOWN:
+		select_rank(view, at + page);
+		return true;
+	case LW_REQUEST_TOP:
+		select_rank(view, 0);
+		return true;
+	case LW_REQUEST_BOTTOM:
+		select_rank(view, INT32_MAX);
+		return true;
+	case LW_REQUEST_ENTER:
+		select_rank(view, at);
+		lw_app_show(view->app, lw_view_find("timeline"));
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool copy(struct lw_view *view, FILE *out)
+{
+	const struct overview *o = view->state;
+
+	fputs(o->advice, out);
+	return true;
+}
+
+static void done(struct lw_view *view)
+{
+	struct overview *o = view->state;
+
+	free(o->step_ns);
 }
 
 const struct lw_view_ops lw_view_overview = {
 	.name = "overview",
 	.label = "over",
-	.title = "not built yet",
-	.hint = "",
+	.title = "how long a step is, what of it is exposed, who is slow, what to change",
+	.hint = "Enter timeline of this rank  2 timeline  5 ranks  8 advice",
+	.state_bytes = sizeof(struct overview),
+	.open = open,
 	.draw = draw,
+	.request = request,
+	.copy = copy,
+	.done = done,
 };

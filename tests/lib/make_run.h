@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MAKE_RUN_MAX = 16 };
+enum { MAKE_RUN_MAX = 64 };
 
 struct make_tensor {
 	const char *name;
