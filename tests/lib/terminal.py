@@ -1,0 +1,69 @@
+"""A real terminal for tests: tmux, a server of its own, one window. What is on the screen, keys, a new size."""
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+
+
+class Terminal:
+    """with Terminal(80, 24) as terminal: terminal.run("lapwing tui run.lapwing"); terminal.wait("A step takes")"""
+
+    def __init__(self, width, height, environment=None):
+        self.folder = tempfile.mkdtemp(prefix="lapwing-tmux-")
+        self.server = ["tmux", "-f", "/dev/null", "-S", os.path.join(self.folder, "socket")]
+        self.environment = {**os.environ, "LC_ALL": "C.UTF-8", **(environment or {})}
+        self.environment.pop("TMUX", None)
+        self.rc = os.path.join(self.folder, "rc")
+        with open(self.rc, "w") as file:
+            file.write("PS1='ready$ '\n")
+        subprocess.run([*self.server, "new-session", "-d", "-x", str(width), "-y", str(height), f"bash --rcfile {self.rc}"],
+                       env=self.environment, check=True)
+        self.tmux("set", "-g", "default-terminal", "tmux-256color")
+        self.tmux("set", "-s", "set-clipboard", "on")
+
+    def __enter__(self):
+        self.wait("ready$")
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run([*self.server, "kill-server"], stderr=subprocess.DEVNULL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def tmux(self, *arguments):
+        return subprocess.run([*self.server, *arguments], check=True, capture_output=True, text=True).stdout
+
+    def run(self, command):
+        self.tmux("send-keys", "-l", command)
+        self.tmux("send-keys", "Enter")
+
+    def keys(self, *names):
+        """tmux names: Down, Enter, Escape, or one character."""
+        for name in names:
+            self.tmux("send-keys", name)
+
+    def type(self, text):
+        self.tmux("send-keys", "-l", text)
+
+    def resize(self, width, height):
+        self.tmux("resize-window", "-x", str(width), "-y", str(height))
+
+    def screen(self, styles=False):
+        return self.tmux("capture-pane", "-p", *(["-e"] if styles else []))
+
+    def wait(self, text, timeout_s=20, absent=False):
+        """Until @text is on the screen (or is not any more). Return: the screen."""
+        end_s = time.monotonic() + timeout_s
+        while True:
+            screen = self.screen()
+            if (text in screen) != absent:
+                return screen
+            assert time.monotonic() < end_s, f"{'still' if absent else 'not'} on the screen: {text!r}\n{screen}"
+            time.sleep(0.05)
+
+    def pid_of(self, name):
+        """Of the program that runs in it."""
+        tty = self.tmux("display-message", "-p", "#{pane_tty}").strip()
+        lines = subprocess.run(["ps", "-t", tty.removeprefix("/dev/"), "-o", "pid=,comm="], capture_output=True, text=True,
+                               check=True).stdout
+        return int(next(line.split()[0] for line in lines.splitlines() if line.split()[1] == name))
