@@ -80,6 +80,11 @@ int lw_analysis_open(const char *const *paths, size_t n_paths,
 	if (status == LW_OK)
 		status = lw_summarize(analysis->run, analysis->has_fit ? &analysis->fit : NULL,
 			options->baseline_step_ns, &analysis->summary);
+	if (status == LW_OK)
+		status = lw_brief_make(
+			analysis->run, &analysis->summary, &analysis->advice, &analysis->brief);
+	if (status == LW_OK)
+		status = lw_brief_store(analysis->run, &analysis->brief);
 	if (status < 0) {
 		lw_analysis_close(analysis);
 		return status;
@@ -92,6 +97,7 @@ void lw_analysis_close(struct lw_analysis *analysis)
 {
 	if (!analysis)
 		return;
+	lw_brief_done(&analysis->brief);
 	lw_summary_done(&analysis->summary);
 	lw_advice_list_free(&analysis->advice);
 	if (analysis->has_fit)

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "analyzer/advise/advise.h"
-#include "analyzer/emit/summary.h"
+#include "analyzer/emit/brief.h"
 #include "analyzer/fit/fit.h"
 #include "analyzer/run.h"
 
@@ -18,6 +18,7 @@ struct lw_analysis {
 	bool has_fit;
 	struct lw_advice_list advice;
 	struct lw_summary summary;
+	struct lw_brief brief;
 };
 
 struct lw_analysis_options {

@@ -246,6 +246,19 @@ int lw_run_load(
 	const char *const *paths, size_t n_paths, enum lw_store_mode mode, struct lw_run **ret_run);
 void lw_run_free(struct lw_run *run);
 
+/**
+ * lw_run_begin_results() - open a transaction in the store that results of the whole run go into: the first that can be
+ * written and that no collector writes any more. @sql: run first, to delete what is there.
+ * Return: 1, with *@ret_store; 0: there is none, nothing to do; or the mapped error.
+ */
+int lw_run_begin_results(struct lw_run *run, const char *sql, struct lw_store **ret_store);
+
+/** lw_run_end_results() - keep them when @status is LW_OK, else nothing of them. Return: LW_OK, @status or an error. */
+int lw_run_end_results(struct lw_store *store, int status);
+
+/** lw_run_may_store() - results may go into store @index. */
+bool lw_run_may_store(const struct lw_run *run, size_t index);
+
 /** lw_rank_sent_bytes() - TCP payload sent by @at_ns: between two samples of its sockets, in proportion. */
 double lw_rank_sent_bytes(const struct lw_rank *rank, int64_t at_ns);
 

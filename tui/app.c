@@ -87,14 +87,14 @@ static int tab_text(const struct lw_app *app, int view, char text[32])
 
 static void draw_top(struct lw_app *app, struct lw_pane all)
 {
-	char text[LW_REPORT_JOB_BYTES], tab[32];
+	const struct lw_brief *brief = lw_data_brief(app->data);
+	char tab[32];
 	int x = 0;
 
 	lw_pane_fill(all, 0, 0, all.width, LW_STYLE_TITLE, ' ');
 	x = lw_pane_print(all, 1, 0, LW_STYLE_TITLE, "lapwing  %s", app->name) + 3;
-	if (app->data->analysis)
-		lw_pane_text(all, x, 0, all.width - x - 1, LW_STYLE_TITLE,
-			lw_report_job(app->data->analysis, text));
+	if (brief)
+		lw_pane_text(all, x, 0, all.width - x - 1, LW_STYLE_TITLE, brief->job);
 	x = 0;
 	for (int i = 0; i < LW_VIEW_COUNT; i++) {
 		int width = tab_text(app, i, tab);

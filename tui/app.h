@@ -9,7 +9,6 @@
 #ifndef LAPWING_TUI_APP_H
 #define LAPWING_TUI_APP_H
 
-#include "analyzer/emit/report.h"
 #include "tui/view.h"
 
 enum { LW_APP_LINE_BYTES = 256, LW_APP_MESSAGE_BYTES = 512 };

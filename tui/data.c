@@ -48,6 +48,19 @@ static void *load_apart(void *context)
 	return NULL;
 }
 
+static void drop_preview(struct lw_data *data)
+{
+	lw_brief_done(&data->preview);
+	data->has_preview = false;
+}
+
+const struct lw_brief *lw_data_brief(const struct lw_data *data)
+{
+	if (data->analysis)
+		return &data->analysis->brief;
+	return data->has_preview ? &data->preview : NULL;
+}
+
 static void drop_analysis(struct lw_data *data)
 {
 	lw_predictor_free(data->predictor);
@@ -64,6 +77,7 @@ static void take_over(struct lw_data *data, struct lw_loader *loader)
 	snprintf(data->error, sizeof(data->error), "%s", loader->error);
 	if (loader->status < 0)
 		return; /* what was there stays */
+	drop_preview(data);
 	drop_analysis(data);
 	data->analysis = loader->analysis;
 	data->generation++;
@@ -86,6 +100,13 @@ int lw_data_begin(struct lw_data *data)
 
 	if (data->loader)
 		return LW_OK;
+	if (!data->analysis && !data->has_preview) {
+		data->has_preview =
+			lw_brief_load(data->paths, data->n_paths, &data->preview) == LW_OK;
+		lw_error_clear(); /* the analysis says what is wrong, if it is */
+		if (!data->has_preview)
+			drop_preview(data);
+	}
 	loader = calloc(1, sizeof(*loader));
 	if (!loader)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
@@ -135,6 +156,7 @@ void lw_data_done(struct lw_data *data)
 	if (data->loader)
 		finish(data);
 	drop_analysis(data);
+	drop_preview(data);
 }
 
 struct lw_predictor *lw_data_predictor(struct lw_data *data)

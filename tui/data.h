@@ -22,6 +22,8 @@ struct lw_loader;
 struct lw_data {
 	const char *const *paths; /* borrowed */
 	size_t n_paths;
+	struct lw_brief preview; /* as stored by an earlier analysis, until this one is there */
+	bool has_preview;
 	struct lw_analysis *analysis;   /* NULL: not there yet, or failed */
 	unsigned generation;            /* grows with each new analysis; 0: none was there yet */
 	const char *stage;              /* what the thread does now, static; NULL: nothing */
@@ -35,11 +37,15 @@ struct lw_data {
 /** lw_data_load() - analyse @data->paths, here and now. Return: LW_OK or an error, in data->error too. */
 int lw_data_load(struct lw_data *data);
 
-/** lw_data_begin() - the same in the background, unless it is at it already. Return: as far as can be told. */
+/** lw_data_begin() - the same in the background, unless it is at it already; what an earlier analysis stored is there at
+ * once. Return: as far as can be told. */
 int lw_data_begin(struct lw_data *data);
 
 /** lw_data_poll() - take over what the thread has made. Return: something changed: draw. */
 bool lw_data_poll(struct lw_data *data);
+
+/** lw_data_brief() - the run on one page. NULL: nothing is known yet. */
+const struct lw_brief *lw_data_brief(const struct lw_data *data);
 
 /** lw_data_done() - waits for the thread. */
 void lw_data_done(struct lw_data *data);

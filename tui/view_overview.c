@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view_overview.c - how long a step is, what of it is exposed, who is slow, what to change: on one screen. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/units.h"
 #include "tui/app.h"
@@ -13,59 +12,8 @@ enum {
 };
 
 struct overview {
-	double *step_ns; /* [n_steps] mean over ranks of the counted steps, in order */
-	size_t n_steps;
-	double least_ns, most_ns; /* of them */
-	size_t rank, top;         /* selected; first on the screen */
-	char advice[LW_ADVICE_TEXT_BYTES];
+	size_t rank, top; /* selected; first on the screen */
 };
-
-/* ---- what is shown ------------------------------------------------------------------------------ */
-
-static void collect_steps(struct overview *o, const struct lw_run *run)
-{
-	size_t n = run->ranks.n ? run->ranks.at[0].steps.n : 0;
-
-	o->n_steps = 0;
-	o->least_ns = INFINITY;
-	o->most_ns = -INFINITY;
-	for (size_t s = 0; s < n; s++) {
-		double sum_ns = 0;
-		size_t n_ranks = 0;
-
-		for (size_t r = 0; r < run->ranks.n; r++) {
-			const struct lw_rank *rank = &run->ranks.at[r];
-
-			if (s >= rank->steps.n || rank->steps.at[s].excluded)
-				continue;
-			sum_ns += (double)(rank->steps.at[s].end_ns - rank->steps.at[s].start_ns);
-			n_ranks++;
-		}
-		if (n_ranks == 0)
-			continue;
-		o->step_ns[o->n_steps] = sum_ns / (double)n_ranks;
-		o->least_ns = fmin(o->least_ns, o->step_ns[o->n_steps]);
-		o->most_ns = fmax(o->most_ns, o->step_ns[o->n_steps]);
-		o->n_steps++;
-	}
-}
-
-static int open(struct lw_view *view)
-{
-	struct overview *o = view->state;
-	const struct lw_run *run = view->data->analysis->run;
-	size_t n = run->ranks.n ? run->ranks.at[0].steps.n : 0;
-	double *step_ns = realloc(o->step_ns, (n + 1) * sizeof(*step_ns));
-
-	if (!step_ns)
-		return lw_fail(LW_ERR_NOMEM, "no memory for %zu steps", n);
-	o->step_ns = step_ns;
-	collect_steps(o, run);
-	lw_advise_top_line(&view->data->analysis->advice, o->advice);
-	if (o->rank >= run->ranks.n)
-		o->rank = 0;
-	return LW_OK;
-}
 
 static const char *ns_text(double ns, char text[LW_UNIT_TEXT_BYTES])
 {
@@ -172,18 +120,22 @@ static int draw_bar(const struct lw_summary *summary, struct lw_pane pane, int y
 	return lines;
 }
 
-static void draw_steps(const struct overview *o, struct lw_pane pane, int y)
+static void draw_steps(const struct lw_brief *brief, struct lw_pane pane, int y)
 {
 	char least[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES], text[96];
+	double least_ns = INFINITY, most_ns = -INFINITY;
 	int width;
 
-	if (o->n_steps < 2)
+	if (brief->n_steps < 2)
 		return;
-	snprintf(text, sizeof(text), "%s to %s", ns_text(o->least_ns, least),
-		ns_text(o->most_ns, most));
+	for (size_t s = 0; s < brief->n_steps; s++) {
+		least_ns = fmin(least_ns, brief->step_ns[s]);
+		most_ns = fmax(most_ns, brief->step_ns[s]);
+	}
+	snprintf(text, sizeof(text), "%s to %s", ns_text(least_ns, least), ns_text(most_ns, most));
 	width = pane.width - 10 - lw_text_width(text);
 	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "Steps");
-	width = lw_pane_spark(pane, 7, y, width, LW_STYLE_TEXT, o->step_ns, o->n_steps);
+	width = lw_pane_spark(pane, 7, y, width, LW_STYLE_TEXT, brief->step_ns, brief->n_steps);
 	lw_pane_print(pane, 7 + width + 2, y, LW_STYLE_DIM, "%s", text);
 }
 
@@ -261,44 +213,58 @@ static void draw_slowest(const struct lw_summary *summary, struct lw_pane pane, 
 			worst->is_persistent ? "" : "; ranks take turns");
 }
 
-static void draw_quality(const struct lw_run *run, struct lw_pane pane, int y)
+static void draw_quality(const struct lw_brief *brief, struct lw_pane pane, int y)
 {
-	bool is_bad = run->n_lost || run->n_missing_ranks || !run->is_closed;
+	bool is_bad = brief->n_lost || brief->n_missing_ranks || !brief->is_closed;
 
 	lw_pane_print(pane, 1, y, is_bad ? LW_STYLE_WARN : LW_STYLE_DIM,
-		"Quality: %llu records lost, %u ranks missing, %zu remarks%s%s",
-		(unsigned long long)run->n_lost, run->n_missing_ranks, run->diags.n,
-		run->is_closed ? "" : ", not closed in order",
-		run->diags.n || is_bad ? " (- lists them)" : "");
+		"Quality: %llu records lost, %llu ranks missing, %llu remarks%s%s",
+		(unsigned long long)brief->n_lost, (unsigned long long)brief->n_missing_ranks,
+		(unsigned long long)brief->n_remarks,
+		brief->is_closed ? "" : ", not closed in order",
+		brief->n_remarks || is_bad ? " (- lists them)" : "");
+}
+
+static void draw_nothing(const struct lw_data *data, struct lw_pane pane)
+{
+	if (data->error[0])
+		lw_pane_wrap(pane, 1, 1, pane.width - 2, LW_STYLE_BAD, data->error);
+	else
+		lw_pane_print(
+			pane, 1, 1, LW_STYLE_DIM, "%s ...", data->stage ? data->stage : "reading");
 }
 
 static void draw(struct lw_view *view, struct lw_pane pane)
 {
 	struct overview *o = view->state;
-	const struct lw_analysis *analysis = view->data->analysis;
+	const struct lw_brief *brief = lw_data_brief(view->data);
 	struct lw_pane nowhere = lw_pane_part(pane, 0, 0, 0, 0), top;
 	int n_advice, y = 2, bottom;
 
-	n_advice = lw_pane_wrap(nowhere, 0, 0, pane.width - 10, LW_STYLE_TEXT, o->advice);
+	if (!brief) {
+		draw_nothing(view->data, pane);
+		return;
+	}
+	n_advice = lw_pane_wrap(nowhere, 0, 0, pane.width - 10, LW_STYLE_TEXT, brief->advice);
 	if (n_advice > MOST_ADVICE_LINES && pane.height < 30)
 		n_advice = MOST_ADVICE_LINES;
 	while (n_advice > 1 && pane.height - 2 - n_advice < LEAST_TOP_LINES)
 		n_advice--;
 	bottom = pane.height - 2 - n_advice;
 	top = lw_pane_part(pane, 0, 0, pane.width, bottom);
-	draw_step(&analysis->summary, top);
-	y += draw_bar(&analysis->summary, top, y);
+	draw_step(&brief->summary, top);
+	y += draw_bar(&brief->summary, top, y);
 	if (pane.height > 16)
 		y++;
-	draw_steps(o, top, y++);
+	draw_steps(brief, top, y++);
 	if (pane.height > 16)
 		y++;
-	draw_ranks(o, &analysis->summary, lw_pane_part(top, 0, y, pane.width, bottom - y));
-	draw_slowest(&analysis->summary, pane, bottom);
+	draw_ranks(o, &brief->summary, lw_pane_part(top, 0, y, pane.width, bottom - y));
+	draw_slowest(&brief->summary, pane, bottom);
 	lw_pane_print(pane, 1, bottom + 1, LW_STYLE_STRONG, "Advice:");
 	lw_pane_wrap(lw_pane_part(pane, 9, bottom + 1, pane.width - 10, pane.height - bottom - 2),
-		0, 0, pane.width - 10, LW_STYLE_TEXT, o->advice);
-	draw_quality(analysis->run, pane, pane.height - 1);
+		0, 0, pane.width - 10, LW_STYLE_TEXT, brief->advice);
+	draw_quality(brief, pane, pane.height - 1);
 }
 
 /* ---- requests ------------------------------------------------------------------------------------ */
@@ -306,7 +272,8 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 static void select_rank(struct lw_view *view, long rank)
 {
 	struct overview *o = view->state;
-	long n = (long)view->data->analysis->summary.ranks.n;
+	const struct lw_brief *brief = lw_data_brief(view->data);
+	long n = brief ? (long)brief->summary.ranks.n : 0;
 
 	rank = rank >= n ? n - 1 : rank;
 	o->rank = rank > 0 ? (size_t)rank : 0;
@@ -348,17 +315,11 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 
 static bool copy(struct lw_view *view, FILE *out)
 {
-	const struct overview *o = view->state;
+	const struct lw_brief *brief = lw_data_brief(view->data);
 
-	fputs(o->advice, out);
-	return true;
-}
-
-static void done(struct lw_view *view)
-{
-	struct overview *o = view->state;
-
-	free(o->step_ns);
+	if (brief)
+		fputs(brief->advice, out);
+	return brief != NULL;
 }
 
 const struct lw_view_ops lw_view_overview = {
@@ -367,9 +328,8 @@ const struct lw_view_ops lw_view_overview = {
 	.title = "how long a step is, what of it is exposed, who is slow, what to change",
 	.hint = "Enter timeline of this rank  2 timeline  5 ranks  8 advice",
 	.state_bytes = sizeof(struct overview),
-	.open = open,
 	.draw = draw,
 	.request = request,
 	.copy = copy,
-	.done = done,
+	.needs_no_analysis = true,
 };

@@ -90,23 +90,14 @@ static int store_advice(struct lw_store *store, const struct lw_advice_list *lis
 
 int lw_advise_store(struct lw_run *run, const struct lw_advice_list *list)
 {
-	struct lw_store *store = NULL;
-	int status;
+	struct lw_store *store;
+	int status = lw_run_begin_results(run,
+		"DELETE FROM advice; DELETE FROM prediction WHERE model = 'hvd_cycle'", &store);
 
-	for (size_t i = 0; i < run->stores.n && !store; i++)
-		if (!run->stores.at[i]->is_read_only)
-			store = run->stores.at[i];
-	if (!store)
-		return LW_OK;
-	status = lw_store_exec(store,
-		"BEGIN IMMEDIATE; DELETE FROM advice; DELETE FROM prediction WHERE model = 'hvd_cycle'");
-	if (status < 0)
+	if (status != 1)
 		return status;
 	status = store_predictions(store, list);
 	if (status == LW_OK)
 		status = store_advice(store, list);
-	if (status == LW_OK)
-		return lw_store_exec(store, "COMMIT");
-	sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
-	return status;
+	return lw_run_end_results(store, status);
 }

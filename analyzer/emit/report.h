@@ -13,11 +13,6 @@ struct lw_report_options {
 	int32_t rank;    /* only this rank's lines, LW_NONE = all */
 };
 
-enum { LW_REPORT_JOB_BYTES = 256 };
-
-/** lw_report_job() - "4 ranks on 1 host, Horovod over Gloo, fusion threshold 128 MiB, cycle 5 ms". Return: @text. */
-const char *lw_report_job(const struct lw_analysis *analysis, char text[LW_REPORT_JOB_BYTES]);
-
 /** lw_report_text() - at most 80 columns, plain text. */
 void lw_report_text(
 	const struct lw_analysis *analysis, const struct lw_report_options *options, FILE *out);

@@ -29,56 +29,9 @@ static void print_paragraph(FILE *out, const char *text)
 
 /* ---- what people ask first ------------------------------------------------------------------------ */
 
-/* The field's own spelling, by enum lw_framework and enum lw_transport. */
-static const char *const framework_titles[] = {"", "Horovod", "torch DDP"};
-static const char *const transport_titles[] = {"", "MPI", "Gloo", "NCCL"};
-
-static size_t n_hosts(const struct lw_run *run)
-{
-	size_t n = 0;
-
-	for (size_t r = 0; r < run->ranks.n; r++) {
-		bool is_new = true;
-
-		for (size_t other = 0; other < r && is_new; other++)
-			is_new = strcmp(run->ranks.at[other].host, run->ranks.at[r].host) != 0;
-		n += is_new;
-	}
-	return n;
-}
-
-const char *lw_report_job(const struct lw_analysis *analysis, char line[LW_REPORT_JOB_BYTES])
-{
-	const struct lw_run *run = analysis->run;
-	const struct lw_summary *summary = &analysis->summary;
-	const struct lw_rank *rank = run->ranks.n ? &run->ranks.at[0] : NULL;
-	char number[LW_UNIT_TEXT_BYTES];
-	size_t n = 0, size = LW_REPORT_JOB_BYTES;
-
-	n += (size_t)snprintf(line + n, size - n, "%d rank%s on %zu host%s", run->size,
-		run->size == 1 ? "" : "s", n_hosts(run), n_hosts(run) == 1 ? "" : "s");
-	if (run->n_missing_ranks)
-		n += (size_t)snprintf(line + n, size - n, " (%u missing)", run->n_missing_ranks);
-	if (rank && rank->framework)
-		n += (size_t)snprintf(
-			line + n, size - n, ", %s", framework_titles[rank->framework]);
-	if (rank && rank->transport)
-		n += (size_t)snprintf(line + n, size - n, "%s%s", rank->framework ? " over " : ", ",
-			transport_titles[rank->transport]);
-	if (!isnan(summary->fusion_bytes.value))
-		n += (size_t)snprintf(line + n, size - n, ", fusion threshold %s",
-			lw_bytes_format(summary->fusion_bytes.value, number));
-	if (!isnan(summary->cycle_ns.value))
-		snprintf(line + n, size - n, ", cycle %s",
-			lw_ns_format(summary->cycle_ns.value, number));
-	return line;
-}
-
 static void print_job(FILE *out, const struct lw_analysis *analysis)
 {
-	char line[LW_REPORT_JOB_BYTES];
-
-	lw_print_wrapped(out, 2, 0, lw_report_job(analysis, line));
+	lw_print_wrapped(out, 2, 0, analysis->brief.job);
 	fputc('\n', out);
 }
 

@@ -32,6 +32,31 @@
 	X(exposed_misc)                                                                            \
 	X(exposed_entry)
 
+/* Of the whole run. step_ns: middle half over steps of the mean over ranks. exposed_*: means over steps and ranks, of the
+ * mean step. sent_*: of the mean rank. tcp_acked_ratio: what the kernel says was acknowledged over what the
+ * hooks saw sent. */
+#define LW_SUMMARY_FIGURES(X)                                                                      \
+	X(duration_ns)                                                                             \
+	X(step_ns)                                                                                 \
+	X(exposed_ns)                                                                              \
+	X(exposed_frac)                                                                            \
+	X(fusion_bytes)                                                                            \
+	X(cycle_ns)                                                                                \
+	X(batches_per_step)                                                                        \
+	X(bytes_per_step)                                                                          \
+	X(algbw_bytes_per_s)                                                                       \
+	X(busbw_bytes_per_s)                                                                       \
+	X(sent_bytes_per_step)                                                                     \
+	X(expected_bytes_per_step)                                                                 \
+	X(sent_ratio)                                                                              \
+	X(tcp_acked_ratio)                                                                         \
+	X(sf)                                                                                      \
+	X(csf)                                                                                     \
+	X(osf)                                                                                     \
+	X(osf_f)                                                                                   \
+	X(alpha_ns)                                                                                \
+	X(beta_bytes_per_s)
+
 struct lw_rank_summary { /* means over the counted steps of one rank */
 	int32_t rank;
 	const char *host; /* of the run */
@@ -50,17 +75,9 @@ struct lw_straggler {
 
 struct lw_summary {
 	size_t n_steps, n_excluded;
-	struct lw_figure duration_ns;
-	struct lw_figure step_ns;      /* middle half over steps of the mean over ranks */
-	struct lw_figure exposed_ns;   /* mean over steps and ranks, like the next */
-	struct lw_figure exposed_frac; /* of the mean step */
-	struct lw_figure fusion_bytes, cycle_ns;
-	struct lw_figure batches_per_step, bytes_per_step, algbw_bytes_per_s, busbw_bytes_per_s;
-	struct lw_figure sent_bytes_per_step, expected_bytes_per_step, sent_ratio; /* mean rank */
-	struct lw_figure
-		tcp_acked_ratio; /* what the kernel says was acknowledged / what the hooks saw sent */
-	struct lw_figure sf, csf, osf, osf_f;
-	struct lw_figure alpha_ns, beta_bytes_per_s;
+#define X(name) struct lw_figure name;
+	LW_SUMMARY_FIGURES(X)
+#undef X
 	lw_vec(struct lw_rank_summary) ranks;
 	lw_vec(struct lw_straggler) stragglers;
 };

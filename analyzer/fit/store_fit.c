@@ -144,20 +144,8 @@ static int put_all(struct lw_store *store, const struct lw_run *run, const struc
 
 int lw_fit_store(struct lw_run *run, const struct lw_fit *fit)
 {
-	struct lw_store *store = NULL;
-	int status;
+	struct lw_store *store;
+	int status = lw_run_begin_results(run, "DELETE FROM fit", &store);
 
-	for (size_t i = 0; i < run->stores.n && !store; i++)
-		if (!run->stores.at[i]->is_read_only)
-			store = run->stores.at[i];
-	if (!store)
-		return LW_OK;
-	status = lw_store_exec(store, "BEGIN IMMEDIATE; DELETE FROM fit");
-	if (status < 0)
-		return status;
-	status = put_all(store, run, fit);
-	if (status == LW_OK)
-		return lw_store_exec(store, "COMMIT");
-	sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
-	return status;
+	return status == 1 ? lw_run_end_results(store, put_all(store, run, fit)) : status;
 }

@@ -144,21 +144,14 @@ static int store_one(struct lw_run *run, size_t index)
 	}
 	if (status == LW_OK)
 		status = store_diags(run, store);
-	if (status == LW_OK)
-		status = lw_store_exec(store, "COMMIT");
-	if (status < 0)
-		sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
-	return status;
+	return lw_run_end_results(store, status);
 }
 
 int lw_run_store_results(struct lw_run *run)
 {
 	for (size_t i = 0; i < run->stores.n; i++) {
-		int64_t closed = 0;
-		int status = lw_store_int(run->stores.at[i], "SELECT closed FROM run", &closed);
+		int status = lw_run_may_store(run, i) ? store_one(run, i) : LW_OK;
 
-		if (status == LW_OK && closed && !run->stores.at[i]->is_read_only)
-			status = store_one(run, i);
 		if (status < 0)
 			return status;
 	}

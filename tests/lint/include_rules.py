@@ -15,7 +15,7 @@ ALLOWED = {
     "schema": {"schema", "base"},  # the headers that the tracer uses are checked below
     "tracer": {"tracer", "schema"},
     "collector": {"collector", "schema", "base"},
-    "cli": {"cli", "analyzer", "collector", "schema", "base"},
+    "cli": {"cli", "tui", "analyzer", "collector", "schema", "base"},
     "tui": {"tui", "analyzer", "schema", "base"},
     "tests": None,
     "examples": None,

@@ -210,6 +210,9 @@ static void results_are_stored_and_the_same_each_time(void **state)
 	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(lw_store_open(path, LW_STORE_CREATE, &store), 0);
+	assert_int_equal(
+		lw_store_exec(store, "INSERT INTO run VALUES(1, 'test', 'trace', '', 0, 1, NULL)"),
+		0);
 	job_init(&job, 2, 40, 20000);
 	job.spec.setting.cycle_ns = 50 * LW_NS_PER_MS;
 	for (int i = 0; i < 2; i++) {

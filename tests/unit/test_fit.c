@@ -459,6 +459,9 @@ static void the_table_is_the_same_for_the_same_run(void **state)
 	snprintf(path, sizeof(path), "/tmp/lapwing-test-fit-%d.lapwing", (int)getpid());
 	noisy.scatter = 0.1;
 	assert_int_equal(lw_store_open(path, LW_STORE_CREATE, &store), LW_OK);
+	assert_int_equal(
+		lw_store_exec(store, "INSERT INTO run VALUES(1, 'test', 'trace', '', 0, 1, NULL)"),
+		LW_OK);
 	for (int time = 0; time < 2; time++) {
 		struct made made;
 		struct lw_fit fit;
