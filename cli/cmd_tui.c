@@ -7,6 +7,7 @@
 #include "cli/cmd.h"
 #include "tui/app.h"
 #include "tui/screen.h"
+#include "tui/settings.h"
 
 enum { KEY_DUMP = 0x100, KEY_SIZE, KEY_KEYS, KEY_VIEW, KEY_ASCII, KEY_NO_MOUSE };
 
@@ -75,12 +76,30 @@ static int dump(struct lw_app *app, const struct options *options)
 	lw_screen_is_utf8(); /* widths of characters */
 	status = lw_app_resize(app, options->width, options->height);
 	if (status == LW_OK) {
+		lw_app_show(app, lw_view_find(options->view));
 		lw_app_draw(app);
 		status = keys ? lw_app_keys(app, keys) : lw_fail(LW_ERR_NOMEM, "no memory");
 	}
 	if (status == LW_OK)
 		status = lw_app_write_screen(app, stdout);
 	free(keys);
+	return status;
+}
+
+static int show(struct lw_app *app, const struct options *options)
+{
+	struct lw_settings settings;
+	int status;
+
+	lw_settings_read(&settings);
+	if (options->view)
+		settings.view = lw_view_find(options->view);
+	if (settings.view >= 0)
+		lw_app_show(app, settings.view);
+	status = lw_screen_run(app, &options->screen);
+	settings.view = app->current;
+	if (status == LW_OK)
+		lw_settings_write(&settings);
 	return status;
 }
 
@@ -121,11 +140,8 @@ int lw_cmd_tui(int argc, char **argv)
 	status = options.is_dump ? lw_data_load(&data) : lw_data_begin(&data);
 	if (status == LW_OK)
 		status = lw_app_init(&app, &data, name_of(&options, name));
-	if (status == LW_OK && options.view)
-		lw_app_show(&app, lw_view_find(options.view));
 	if (status == LW_OK)
-		status = options.is_dump ? dump(&app, &options)
-					 : lw_screen_run(&app, &options.screen);
+		status = options.is_dump ? dump(&app, &options) : show(&app, &options);
 	if (status == LW_OK && data.analysis)
 		status = lw_cli_run_exit(data.analysis->run);
 	lw_app_done(&app);

@@ -5,6 +5,8 @@
 
 #include "tui/app.h"
 
+enum { INDENT = 24 };
+
 struct writer {
 	struct lw_pane pane;
 	int y;
@@ -33,7 +35,7 @@ static void write_keys(struct writer *w, const char *view)
 		for (size_t k = i; k < n && (k == i || !rows[k].help); k++)
 			end += (size_t)snprintf(keys + end, sizeof(keys) - end, "%s%s",
 				k == i ? "" : " ", lw_key_name(rows[k].key, name));
-		write_line(w, LW_STYLE_STRONG, keys, 18, rows[i].help);
+		write_line(w, LW_STYLE_STRONG, keys, INDENT, rows[i].help);
 	}
 }
 
@@ -52,11 +54,11 @@ int lw_help_draw(const struct lw_app *app, struct lw_pane pane, int top)
 	lw_pane_print(pane, 1, w.y++, LW_STYLE_STRONG,
 		"Commands (after a colon; the start of a word is enough)");
 	for (size_t i = 0; (name = lw_app_command_help(i, &help)); i++)
-		write_line(&w, LW_STYLE_STRONG, name, 18, help);
+		write_line(&w, LW_STYLE_STRONG, name, INDENT, help);
 	w.y++;
 	lw_pane_print(pane, 1, w.y++, LW_STYLE_STRONG, "Views");
 	for (int i = 0; i < LW_VIEW_COUNT; i++)
-		write_line(&w, LW_STYLE_STRONG, lw_views[i]->name, 18, lw_views[i]->title);
+		write_line(&w, LW_STYLE_STRONG, lw_views[i]->name, INDENT, lw_views[i]->title);
 	w.y++;
 	lw_pane_print(pane, 1, w.y++, LW_STYLE_STRONG, "Times");
 	for (int i = 0; i < LW_LANE_COUNT; i++) {

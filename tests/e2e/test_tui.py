@@ -75,6 +75,22 @@ def test_colours(run):
     print("colours")
 
 
+def test_remembered(run, folder):
+    """The view that was shown last is shown first the next time; --view goes before it."""
+    config = os.path.join(folder, "config")
+    for begin, wanted in (("", "[1over]"), ("", "[5rank]"), ("--view grid", "[9grid]")):
+        with Terminal(80, 24, {"XDG_CONFIG_HOME": config}) as terminal:
+            terminal.run(f"{LAPWING} tui {begin} {run}")
+            terminal.wait(wanted)
+            terminal.keys("5")
+            terminal.wait("[5rank]")
+            terminal.keys("q")
+            terminal.wait("ready$")
+    with open(os.path.join(config, "lapwing", "tui")) as file:
+        assert file.read() == "view=ranks\n"
+    print("remembered")
+
+
 def test_no_terminal(run):
     def failing(environment, *arguments, stdin=subprocess.DEVNULL):
         return subprocess.run([LAPWING, "tui", *arguments], env={**os.environ, **environment}, stdin=stdin, capture_output=True,
@@ -108,6 +124,7 @@ def main():
         test_every_view(run)
         test_given_back(run)
         test_colours(run)
+        test_remembered(run, folder)
     return 0
 
 

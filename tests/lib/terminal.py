@@ -12,7 +12,7 @@ class Terminal:
     def __init__(self, width, height, environment=None):
         self.folder = tempfile.mkdtemp(prefix="lapwing-tmux-")
         self.server = ["tmux", "-f", "/dev/null", "-S", os.path.join(self.folder, "socket")]
-        self.environment = {**os.environ, "LC_ALL": "C.UTF-8", **(environment or {})}
+        self.environment = {**os.environ, "LC_ALL": "C.UTF-8", "XDG_CONFIG_HOME": os.path.join(self.folder, "config"), **(environment or {})}
         self.environment.pop("TMUX", None)
         self.rc = os.path.join(self.folder, "rc")
         with open(self.rc, "w") as file:
