@@ -104,8 +104,10 @@ int lw_data_begin(struct lw_data *data)
 		data->has_preview =
 			lw_brief_load(data->paths, data->n_paths, &data->preview) == LW_OK;
 		lw_error_clear(); /* the analysis says what is wrong, if it is */
-		if (!data->has_preview)
+		if (!data->has_preview) {
 			drop_preview(data);
+			lw_brief_peek(data->paths, data->n_paths, data->facts);
+		}
 	}
 	loader = calloc(1, sizeof(*loader));
 	if (!loader)

@@ -24,6 +24,7 @@ struct lw_data {
 	size_t n_paths;
 	struct lw_brief preview; /* as stored by an earlier analysis, until this one is there */
 	bool has_preview;
+	char facts[LW_BRIEF_JOB_BYTES]; /* what the files say at once; "" = nothing, or not asked */
 	struct lw_analysis *analysis;   /* NULL: not there yet, or failed */
 	unsigned generation;            /* grows with each new analysis; 0: none was there yet */
 	const char *stage;              /* what the thread does now, static; NULL: nothing */

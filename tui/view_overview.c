@@ -230,8 +230,8 @@ static void draw_nothing(const struct lw_data *data, struct lw_pane pane)
 	if (data->error[0])
 		lw_pane_wrap(pane, 1, 1, pane.width - 2, LW_STYLE_BAD, data->error);
 	else
-		lw_pane_print(
-			pane, 1, 1, LW_STYLE_DIM, "%s ...", data->stage ? data->stage : "reading");
+		lw_pane_print(pane, 1, 1, LW_STYLE_DIM, "%s%s%s ...", data->facts,
+			data->facts[0] ? ": " : "", data->stage ? data->stage : "reading");
 }
 
 static void draw(struct lw_view *view, struct lw_pane pane)

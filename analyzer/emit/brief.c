@@ -387,3 +387,32 @@ int lw_brief_load(const char *const *paths, size_t n_paths, struct lw_brief *ret
 		return lw_fail(LW_ERR_STATE, "%s: nothing was stored of it that fits", paths[0]);
 	return LW_OK;
 }
+
+const char *lw_brief_peek(const char *const *paths, size_t n_paths, char text[LW_BRIEF_JOB_BYTES])
+{
+	int64_t n_ranks = 0, n_events = 0, n_lost = 0;
+
+	text[0] = 0;
+	for (size_t i = 0; i < n_paths; i++) {
+		int64_t ranks = 0, events = 0, lost = 0;
+		struct lw_store *store;
+
+		if (lw_store_open(paths[i], LW_STORE_READ, &store) < 0)
+			break;
+		if (lw_store_int(store, "SELECT count(DISTINCT rank) FROM process", &ranks) ==
+				LW_OK &&
+			lw_store_int(store, "SELECT coalesce(sum(n_stored), 0) FROM thread",
+				&events) == LW_OK &&
+			lw_store_int(store, "SELECT coalesce(sum(n), 0) FROM loss", &lost) == LW_OK)
+			n_ranks += ranks;
+		n_events += events;
+		n_lost += lost;
+		lw_store_close(store);
+	}
+	lw_error_clear(); /* who reads the run says what is wrong with it */
+	if (n_ranks > 0)
+		snprintf(text, LW_BRIEF_JOB_BYTES, "%lld rank%s, %lld events, %lld lost",
+			(long long)n_ranks, n_ranks == 1 ? "" : "s", (long long)n_events,
+			(long long)n_lost);
+	return text;
+}
