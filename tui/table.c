@@ -10,10 +10,41 @@
 
 enum { TITLE_LINES = 1, GAP = 2 };
 
+static double value_of(const struct lw_table *table, size_t column, size_t row)
+{
+	const struct lw_table_column *of = &table->columns[column];
+
+	return of->value ? of->value(table->context, row)
+			 : of->number(table->context, row, of->key);
+}
+
+static bool has_value(const struct lw_table_column *column)
+{
+	return column->value || column->number;
+}
+
+static bool has_text(const struct lw_table_column *column)
+{
+	return column->text || column->number;
+}
+
 static const char *text_of(
 	const struct lw_table *table, size_t column, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
-	return table->columns[column].text(table->context, row, text);
+	const struct lw_table_column *of = &table->columns[column];
+	double number;
+
+	if (of->text)
+		return of->text(table->context, row, text);
+	if (!of->number)
+		return "";
+	number = of->number(table->context, row, of->key);
+	if (isnan(number))
+		return "?";
+	if (of->format)
+		return of->format(number, text);
+	snprintf(text, LW_TABLE_TEXT_BYTES, "%.3g", number);
+	return text;
 }
 
 /* ---- order -------------------------------------------------------------------------------------- */
@@ -32,9 +63,9 @@ static int compare(const void *a, const void *b, void *context)
 	size_t x = *(const size_t *)a, y = *(const size_t *)b;
 	int order;
 
-	if (column->value) {
-		double value_x = column->value(table->context, x);
-		double value_y = column->value(table->context, y);
+	if (has_value(column)) {
+		double value_x = value_of(table, table->sort, x);
+		double value_y = value_of(table, table->sort, y);
 
 		order = compare_values(value_x, value_y);
 		if (table->is_descending && !isnan(value_x) && !isnan(value_y))
@@ -77,6 +108,8 @@ int lw_table_open(struct lw_table *table, const struct lw_table_column *columns,
 	table->n_rows = n_rows;
 	table->context = context;
 	table->at = 0;
+	if (table->sort >= n_columns)
+		table->is_sorted = table->is_descending = table->sort = 0;
 	for (size_t i = 0; i < n_rows; i++)
 		order[i] = i;
 	if (row < n_rows)
@@ -105,54 +138,110 @@ void lw_table_select(struct lw_table *table, size_t row)
 
 /* ---- drawing ------------------------------------------------------------------------------------ */
 
-static int width_of(const struct lw_table *table, size_t column, int pane_width)
-{
-	int taken = 0;
+enum { LEAST_GROWING = 12 };
 
-	if (table->columns[column].width)
-		return table->columns[column].width;
-	for (size_t c = 0; c < table->n_columns; c++)
-		taken += (c > 0 ? GAP : 0) + table->columns[c].width;
-	return pane_width - taken > 12 ? pane_width - taken : 12;
+struct layout {
+	size_t first, end; /* columns shown after the fixed one */
+	size_t growing;    /* one of those shown, or n_columns */
+	int extra;         /* columns of the screen that it gets */
+};
+
+static int least_of(const struct lw_table *table, size_t column)
+{
+	return table->columns[column].width ? table->columns[column].width : LEAST_GROWING;
 }
 
-static void draw_row(const struct lw_table *table, struct lw_pane pane, int y, size_t row)
+static struct layout lay_out(const struct lw_table *table, int pane_width, size_t first_column)
+{
+	struct layout layout = {1 + first_column, 0, table->n_columns, 0};
+	int left = pane_width - 1 - least_of(table, 0);
+
+	for (layout.end = layout.first; layout.end < table->n_columns; layout.end++) {
+		int wanted = GAP + least_of(table, layout.end);
+
+		if (wanted > left)
+			break;
+		left -= wanted;
+	}
+	for (size_t c = table->n_columns; c-- > 0;) {
+		bool is_shown = c == 0 || (c >= layout.first && c < layout.end);
+
+		if (is_shown && (table->columns[c].grows || !table->columns[c].width))
+			layout.growing = c;
+	}
+	layout.extra = left > 0 ? left : 0;
+	return layout;
+}
+
+/* No further to the right than it takes to see the last column. */
+static struct layout settle(struct lw_table *table, int pane_width)
+{
+	while (table->first_column > 0 &&
+		lay_out(table, pane_width, table->first_column - 1).end == table->n_columns)
+		table->first_column--;
+	return lay_out(table, pane_width, table->first_column);
+}
+
+static int width_of(const struct lw_table *table, const struct layout *layout, size_t column)
+{
+	return least_of(table, column) + (layout->growing == column ? layout->extra : 0);
+}
+
+static size_t next_shown(const struct layout *layout, size_t column)
+{
+	return column == 0 ? layout->first : column + 1;
+}
+
+static void draw_text(const struct lw_table_column *column, struct lw_pane cell,
+	enum lw_style style, const char *text)
+{
+	if (column->is_left)
+		lw_pane_text(cell, 0, 0, cell.width, style, text);
+	else
+		lw_pane_right(cell, cell.width, 0, cell.width, style, text);
+}
+
+static void draw_titles(
+	const struct lw_table *table, const struct layout *layout, struct lw_pane pane)
+{
+	uint32_t cut = lw_glyph(pane.cells, LW_GLYPH_CUT);
+	int x = 1;
+
+	for (size_t c = 0; c == 0 || c < layout->end; c = next_shown(layout, c)) {
+		bool is_sorted = table->is_sorted && table->sort == c;
+		const char *mark = !is_sorted ? "" : table->is_descending ? "v" : "^";
+		int width = width_of(table, layout, c);
+		char text[LW_TABLE_TEXT_BYTES];
+
+		snprintf(text, sizeof(text), "%s%s", table->columns[c].title, mark);
+		draw_text(&table->columns[c], lw_pane_part(pane, x, 0, width, 1),
+			is_sorted ? LW_STYLE_STRONG : LW_STYLE_DIM, text);
+		x += width;
+		if (c == 0 && table->first_column > 0)
+			lw_pane_rune(pane, x, 0, LW_STYLE_DIM, cut);
+		x += GAP;
+	}
+	if (layout->end < table->n_columns)
+		lw_pane_rune(pane, pane.width - 1, 0, LW_STYLE_DIM, cut);
+}
+
+static void draw_row(const struct lw_table *table, const struct layout *layout, struct lw_pane pane,
+	int y, size_t row)
 {
 	int x = 1;
 
-	for (size_t c = 0; c < table->n_columns; c++) {
+	for (size_t c = 0; c == 0 || c < layout->end; c = next_shown(layout, c)) {
 		const struct lw_table_column *column = &table->columns[c];
-		int width = width_of(table, c, pane.width - 1);
+		int width = width_of(table, layout, c);
+		struct lw_pane cell = lw_pane_part(pane, x, y, width, 1);
 		char text[LW_TABLE_TEXT_BYTES];
-		enum lw_style style;
 
-		if (c > 0 && c < 1 + table->first_column)
-			continue;
-		if (x + width > pane.width && c > 0) {
-			if (row == SIZE_MAX)
-				lw_pane_rune(pane, pane.width - 1, y, LW_STYLE_DIM,
-					lw_glyph(pane.cells, LW_GLYPH_CUT));
-			break;
-		}
-		if (row == SIZE_MAX) {
-			bool is_sorted = table->is_sorted && table->sort == c;
-			const char *mark = !is_sorted ? "" : table->is_descending ? "v" : "^";
-
-			snprintf(text, sizeof(text), "%s%s", column->title, mark);
-			style = is_sorted ? LW_STYLE_STRONG : LW_STYLE_DIM;
-			if (column->is_left)
-				lw_pane_text(pane, x, y, width, style, text);
-			else
-				lw_pane_right(pane, x + width, y, width, style, text);
-		} else {
-			const char *shown = text_of(table, c, row, text);
-
-			style = column->style ? column->style(table->context, row) : LW_STYLE_TEXT;
-			if (column->is_left)
-				lw_pane_text(pane, x, y, width, style, shown);
-			else
-				lw_pane_right(pane, x + width, y, width, style, shown);
-		}
+		if (column->draw)
+			column->draw(table->context, row, cell);
+		else
+			draw_text(column, cell,
+				column->style ? column->style(table->context, row) : LW_STYLE_TEXT,
+				text_of(table, c, row, text));
 		x += width + GAP;
 	}
 }
@@ -160,8 +249,9 @@ static void draw_row(const struct lw_table *table, struct lw_pane pane, int y, s
 void lw_table_draw(struct lw_table *table, struct lw_pane pane)
 {
 	size_t n_lines = pane.height > TITLE_LINES ? (size_t)(pane.height - TITLE_LINES) : 0;
+	struct layout layout = settle(table, pane.width);
 
-	draw_row(table, pane, 0, SIZE_MAX);
+	draw_titles(table, &layout, pane);
 	if (table->at < table->top)
 		table->top = table->at;
 	if (n_lines && table->at >= table->top + n_lines)
@@ -171,13 +261,20 @@ void lw_table_draw(struct lw_table *table, struct lw_pane pane)
 	for (size_t i = 0; i < n_lines && table->top + i < table->n_rows; i++) {
 		int y = TITLE_LINES + (int)i;
 
-		draw_row(table, pane, y, table->order[table->top + i]);
+		draw_row(table, &layout, pane, y, table->order[table->top + i]);
 		if (table->top + i == table->at) {
 			lw_pane_restyle(pane, 0, y, pane.width, LW_STYLE_SELECTED);
 			lw_pane_rune(pane, 0, y, LW_STYLE_SELECTED,
 				lw_glyph(pane.cells, LW_GLYPH_CURSOR));
 		}
 	}
+}
+
+const char *lw_table_place(const struct lw_table *table, char text[LW_TABLE_TEXT_BYTES])
+{
+	snprintf(text, LW_TABLE_TEXT_BYTES, "%zu of %zu", table->n_rows ? table->at + 1 : 0,
+		table->n_rows);
+	return text;
 }
 
 /* ---- requests ----------------------------------------------------------------------------------- */
@@ -191,19 +288,61 @@ static void move(struct lw_table *table, long by)
 	table->at = at > 0 ? (size_t)at : 0;
 }
 
-static void sort_next(struct lw_table *table)
+/* @column: n_columns = as the rows come */
+static void sort_by(struct lw_table *table, size_t column)
 {
-	if (!table->is_sorted) {
-		table->is_sorted = true;
-		table->sort = 0;
-	} else if (++table->sort == table->n_columns) {
-		table->is_sorted = false;
-		table->sort = 0;
-	}
+	table->is_sorted = column < table->n_columns;
+	table->sort = table->is_sorted ? column : 0;
 	/* of numbers the largest are what people look for */
 	table->is_descending =
-		table->is_sorted && table->columns[table->sort].value && table->sort > 0;
+		table->is_sorted && has_value(&table->columns[table->sort]) && table->sort > 0;
 	sort(table);
+}
+
+static void sort_next(struct lw_table *table)
+{
+	size_t column = table->is_sorted ? table->sort + 1 : 0;
+
+	while (column < table->n_columns && !has_text(&table->columns[column]))
+		column++;
+	sort_by(table, column);
+}
+
+static void reverse(struct lw_table *table)
+{
+	if (!table->is_sorted)
+		table->sort = 0;
+	table->is_sorted = true;
+	table->is_descending = !table->is_descending;
+	sort(table);
+}
+
+static void click_title(struct lw_table *table, const struct lw_input *input)
+{
+	struct layout layout = settle(table, input->width);
+	int x = 1;
+
+	for (size_t c = 0; c == 0 || c < layout.end; c = next_shown(&layout, c)) {
+		int width = width_of(table, &layout, c);
+
+		if (input->x >= x && input->x < x + width && has_text(&table->columns[c])) {
+			if (table->is_sorted && table->sort == c)
+				reverse(table);
+			else
+				sort_by(table, c);
+			return;
+		}
+		x += width + GAP;
+	}
+}
+
+static void click(struct lw_table *table, const struct lw_input *input)
+{
+	if (input->y == 0)
+		click_title(table, input);
+	else if (input->y >= TITLE_LINES && input->y < input->height &&
+		 table->top + (size_t)(input->y - TITLE_LINES) < table->n_rows)
+		table->at = table->top + (size_t)(input->y - TITLE_LINES);
 }
 
 bool lw_table_request(struct lw_table *table, const struct lw_input *input)
@@ -239,14 +378,10 @@ bool lw_table_request(struct lw_table *table, const struct lw_input *input)
 		sort_next(table);
 		return true;
 	case LW_REQUEST_SORT_REVERSE:
-		table->is_sorted = true;
-		table->is_descending = !table->is_descending;
-		sort(table);
+		reverse(table);
 		return true;
 	case LW_REQUEST_CLICK:
-		if (input->y >= TITLE_LINES &&
-			table->top + (size_t)(input->y - TITLE_LINES) < table->n_rows)
-			table->at = table->top + (size_t)(input->y - TITLE_LINES);
+		click(table, input);
 		return true;
 	default:
 		return false;
@@ -298,27 +433,54 @@ static void write_field(FILE *out, const char *text)
 	fputc('"', out);
 }
 
+static void write_cell(const struct lw_table *table, size_t column, size_t row, FILE *out)
+{
+	char text[LW_TABLE_TEXT_BYTES];
+	double value;
+
+	if (!table->columns[column].csv || !has_value(&table->columns[column])) {
+		write_field(out, text_of(table, column, row, text));
+		return;
+	}
+	value = value_of(table, column, row);
+	if (!isnan(value)) /* what is not known is empty */
+		fprintf(out, "%.15g", value);
+}
+
 int lw_table_write(const struct lw_table *table, FILE *out)
 {
-	for (size_t i = 0; i <= table->n_rows; i++)
-		for (size_t c = 0; c < table->n_columns; c++) {
-			char text[LW_TABLE_TEXT_BYTES];
+	for (size_t i = 0; i <= table->n_rows; i++) {
+		const char *separator = "";
 
-			write_field(out, i == 0 ? table->columns[c].title
-						: text_of(table, c, table->order[i - 1], text));
-			fputc(c + 1 < table->n_columns ? ',' : '\n', out);
+		for (size_t c = 0; c < table->n_columns; c++) {
+			const struct lw_table_column *column = &table->columns[c];
+
+			if (!has_text(column))
+				continue;
+			fputs(separator, out);
+			separator = ",";
+			if (i > 0)
+				write_cell(table, c, table->order[i - 1], out);
+			else
+				write_field(out, column->csv ? column->csv : column->title);
 		}
+		fputc('\n', out);
+	}
 	return ferror(out) ? lw_fail(LW_ERR_IO, "cannot write") : LW_OK;
 }
 
 bool lw_table_copy(const struct lw_table *table, FILE *out)
 {
 	size_t row = lw_table_row(table);
+	const char *separator = "";
 
 	for (size_t c = 0; c < table->n_columns && row != SIZE_MAX; c++) {
 		char text[LW_TABLE_TEXT_BYTES];
 
-		fprintf(out, "%s%s", c ? "\t" : "", text_of(table, c, row, text));
+		if (!has_text(&table->columns[c]))
+			continue;
+		fprintf(out, "%s%s", separator, text_of(table, c, row, text));
+		separator = "\t";
 	}
 	return row != SIZE_MAX;
 }

@@ -2,24 +2,34 @@
 /*
  * table.h - a list of rows with columns: sorted, scrolled, searched, written as CSV. For views that are one.
  *
- * The first column stays, others scroll sideways when not all fit. Rows are numbers 0 .. n_rows - 1; what
+ * The first column stays, others scroll sideways when not all fit; a click on a title sorts by it. Rows are numbers 0 .. n_rows - 1; what
  * is in them only the column functions know.
  */
 #ifndef LAPWING_TUI_TABLE_H
 #define LAPWING_TUI_TABLE_H
 
+#include "base/units.h"
 #include "tui/view.h"
 
 enum { LW_TABLE_TEXT_BYTES = 256 };
 
 struct lw_table_column {
 	const char *title;
-	int width;    /* at least; 0: what is left, for one column */
+	int width;    /* at least; 0: 12, and it grows */
 	bool is_left; /* else to the right, as numbers are */
+	bool grows;   /* takes what other columns leave; of one table the first such column does */
 	/* Return: @text, or a text that lives longer. */
 	const char *(*text)(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES]);
 	double (*value)(const void *context, size_t row); /* sorts by it, NAN last. NULL: by text */
 	enum lw_style (*style)(const void *context, size_t row); /* NULL: plain */
+	/* Instead of text and value, for many columns of numbers: NAN is shown as "?". */
+	double (*number)(const void *context, size_t row, int key);
+	int key;
+	const char *(*format)(double number, char text[LW_UNIT_TEXT_BYTES]);
+	/* Instead of text on the screen: a bar, .. @cell is one line. Without text it is not in CSV. */
+	void (*draw)(const void *context, size_t row, struct lw_pane cell);
+	const char
+		*csv; /* its name where CSV has the number, with its unit; NULL: title and text */
 };
 
 struct lw_table {
@@ -41,7 +51,10 @@ void lw_table_done(struct lw_table *table);
 /** lw_table_draw() - titles, then rows. */
 void lw_table_draw(struct lw_table *table, struct lw_pane pane);
 
-/** lw_table_request() - moving, sorting, selecting by click. Return: understood. */
+/** lw_table_place() - "12 of 340": which row is selected. Return: @text. */
+const char *lw_table_place(const struct lw_table *table, char text[LW_TABLE_TEXT_BYTES]);
+
+/** lw_table_request() - moving, sorting, selecting by click; @input in the table's own pane. Return: understood. */
 bool lw_table_request(struct lw_table *table, const struct lw_input *input);
 
 /** lw_table_row() - the selected row. Return: SIZE_MAX: there is none. */
