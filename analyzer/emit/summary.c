@@ -78,7 +78,7 @@ static size_t n_steps_of(const struct lw_run *run)
 	return run->ranks.n ? run->ranks.at[0].steps.n : 0;
 }
 
-static bool is_counted(const struct lw_run *run, size_t s)
+bool lw_summary_is_counted(const struct lw_run *run, size_t s)
 {
 	for (size_t r = 0; r < run->ranks.n; r++)
 		if (s >= run->ranks.at[r].steps.n || run->ranks.at[r].steps.at[s].excluded)
@@ -105,7 +105,7 @@ static void summarize_rank(const struct lw_run *run, const struct lw_rank *rank,
 
 	*out = (struct lw_rank_summary){.rank = rank->rank, .host = rank->host};
 	for (size_t s = 0; s < rank->steps.n; s++)
-		if (is_counted(run, s))
+		if (lw_summary_is_counted(run, s))
 			values[n++] =
 				(double)(rank->steps.at[s].end_ns - rank->steps.at[s].start_ns);
 	out->step_ns = mean_of(values, n, "no step was found that counts");
@@ -116,7 +116,7 @@ static void summarize_rank(const struct lw_run *run, const struct lw_rank *rank,
 		for (size_t s = 0; s < rank->steps.n; s++) {
 			const char *step = (const char *)&rank->steps.at[s];
 
-			if (is_counted(run, s))
+			if (lw_summary_is_counted(run, s))
 				values[n++] = known(
 					*(const int64_t *)(step + rank_figures[i].step_offset));
 		}
@@ -129,7 +129,8 @@ static bool is_assumed(const struct lw_run *run)
 {
 	for (size_t r = 0; r < run->ranks.n; r++)
 		for (size_t s = 0; s < run->ranks.at[r].steps.n; s++)
-			if (is_counted(run, s) && run->ranks.at[r].steps.at[s].is_blocked_assumed)
+			if (lw_summary_is_counted(run, s) &&
+				run->ranks.at[r].steps.at[s].is_blocked_assumed)
 				return true;
 	return false;
 }
@@ -169,7 +170,7 @@ static int summarize_steps(struct lw_run *run, struct lw_summary *summary)
 	if (!lengths)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
 	for (size_t s = 0; s < n_all; s++) {
-		if (!is_counted(run, s)) {
+		if (!lw_summary_is_counted(run, s)) {
 			summary->n_excluded++;
 			continue;
 		}
@@ -235,7 +236,7 @@ static void summarize_collectives(const struct lw_run *run, struct lw_summary *s
 	lw_vec_foreach (group, &run->groups) {
 		int32_t step = step_of(run, group);
 
-		if (step == LW_NONE || !is_counted(run, (size_t)step))
+		if (step == LW_NONE || !lw_summary_is_counted(run, (size_t)step))
 			continue;
 		n++;
 		bytes += (double)group->bytes;
@@ -280,7 +281,7 @@ static void summarize_network(const struct lw_run *run, struct lw_summary *summa
 	summary->expected_bytes_per_step =
 		exact(lw_ring_wire_bytes(summary->bytes_per_step.value, run->size), LW_ASSUMED);
 	for (size_t s = 0; s < n_all; s++)
-		if (is_counted(run, s)) {
+		if (lw_summary_is_counted(run, s)) {
 			first = s < first ? s : first;
 			last = s;
 		}
@@ -326,8 +327,7 @@ static const struct lw_group *widest_entry(const struct lw_run *run, size_t s)
 	return widest;
 }
 
-/* When each rank came in step @s: its last gradient queued, else its entry. Return: false = not known. */
-static bool find_arrivals(const struct lw_run *run, size_t s, int64_t *arrivals_ns)
+bool lw_summary_arrivals(const struct lw_run *run, size_t s, int64_t *arrivals_ns)
 {
 	const struct lw_group *group = run->is_plain ? widest_entry(run, s) : NULL;
 
@@ -355,9 +355,9 @@ static int summarize_stragglers(const struct lw_run *run, struct lw_summary *sum
 	for (size_t s = 0; s < n_all && status == LW_OK && n_ranks > 1; s++) {
 		size_t first = 0, last = 0;
 
-		if (!is_counted(run, s))
+		if (!lw_summary_is_counted(run, s))
 			continue;
-		if (!find_arrivals(run, s, arrivals_ns))
+		if (!lw_summary_arrivals(run, s, arrivals_ns))
 			goto done; /* lateness cannot be compared */
 		for (size_t r = 1; r < n_ranks; r++) {
 			last = arrivals_ns[r] > arrivals_ns[last] ? r : last;

@@ -90,4 +90,13 @@ int lw_summarize(struct lw_run *run, const struct lw_fit *fit, double baseline_s
 	struct lw_summary *ret_summary);
 void lw_summary_done(struct lw_summary *summary);
 
+/** lw_summary_is_counted() - step @s is in the means: of no rank it was left out. */
+bool lw_summary_is_counted(const struct lw_run *run, size_t s);
+
+/**
+ * lw_summary_arrivals() - when each rank came in step @s: its last gradient queued, in a plain run its entry into
+ * the collective on which one waited longest for another. @arrivals_ns: one a rank. Return: false: not known.
+ */
+bool lw_summary_arrivals(const struct lw_run *run, size_t s, int64_t *arrivals_ns);
+
 #endif /* LAPWING_ANALYZER_EMIT_SUMMARY_H */

@@ -13,6 +13,7 @@
 #include "analyzer/reconstruct/phase.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static struct lw_batch *batch_of_group(struct lw_run *run, const struct lw_group *group, size_t r)
 {
@@ -133,8 +134,9 @@ static int add_tensor(struct lw_phases *phases, const struct lw_batch *batch,
 	       lw_intervals_add(&phases->negotiate, later_ns(round_ns, last_ns), batch->agreed_ns);
 }
 
-static int add_batch(
-	struct lw_phases *phases, const struct lw_rank *rank, const struct lw_batch *batch)
+/* Its members [@first, @end). */
+static int add_batch(struct lw_phases *phases, const struct lw_rank *rank,
+	const struct lw_batch *batch, uint32_t first, uint32_t end)
 {
 	const struct lw_group *group = &phases->run->groups.at[batch->group];
 	const struct lw_phase_span *spans = phases->spans + phases->first_span[batch->group];
@@ -142,7 +144,7 @@ static int add_batch(
 	int64_t own_ns = batch->start_ns;
 	int status = LW_OK;
 
-	for (uint32_t i = 0; i < batch->n_members; i++) {
+	for (uint32_t i = first; i < end; i++) {
 		int64_t ready_ns = rank->members.at[batch->first_member + i].ready_ns;
 
 		if (ready_ns != LW_NS_UNKNOWN && ready_ns < own_ns)
@@ -167,19 +169,49 @@ static int add_batch(
 	return status;
 }
 
+enum { N_SETS = 8 };
+
+static void list_sets(struct lw_phases *phases, struct lw_intervals *sets[N_SETS])
+{
+	struct lw_intervals *const all[N_SETS] = {&phases->negotiate, &phases->wait,
+		&phases->allreduce, &phases->misc, &phases->late, &phases->tick, &phases->entry,
+		&phases->comm};
+
+	memcpy(sets, all, sizeof(all));
+}
+
+static void empty_sets(struct lw_phases *phases, struct lw_intervals *sets[N_SETS])
+{
+	list_sets(phases, sets);
+	for (size_t i = 0; i < N_SETS; i++)
+		sets[i]->n = 0;
+	phases->running.n = 0;
+	phases->has_ready = phases->is_partial = false;
+}
+
+int lw_phases_collect_tensor(
+	struct lw_phases *phases, size_t rank_index, const struct lw_batch *batch, uint32_t i)
+{
+	const struct lw_group *group = &phases->run->groups.at[batch->group];
+	struct lw_intervals *sets[N_SETS];
+	int status;
+
+	empty_sets(phases, sets);
+	phases->is_partial = group->n_ranks < group->n_wanted;
+	status = add_batch(phases, &phases->run->ranks.at[rank_index], batch, i, i + 1);
+	for (size_t k = 0; k < N_SETS; k++)
+		lw_intervals_unite(sets[k], 0);
+	return status ? LW_ERR_NOMEM : LW_OK;
+}
+
 int lw_phases_collect(struct lw_phases *phases, size_t rank_index, size_t s)
 {
 	const struct lw_rank *rank = &phases->run->ranks.at[rank_index];
 	const struct lw_step *step = &rank->steps.at[s];
-	struct lw_intervals *sets[] = {&phases->negotiate, &phases->wait, &phases->allreduce,
-		&phases->misc, &phases->late, &phases->tick, &phases->entry, &phases->comm};
-	struct lw_intervals old;
+	struct lw_intervals *sets[N_SETS], old;
 	int status = LW_OK;
 
-	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
-		sets[i]->n = 0;
-	phases->running.n = 0;
-	phases->has_ready = phases->is_partial = false;
+	empty_sets(phases, sets);
 	/* An operation may reach over the edge of its step: look at the neighbours too. */
 	for (size_t i = s ? s - 1 : 0; i <= s + 1 && i < rank->steps.n; i++)
 		for (uint32_t b = 0; b < rank->steps.at[i].n_batches; b++) {
@@ -188,9 +220,9 @@ int lw_phases_collect(struct lw_phases *phases, size_t rank_index, size_t s)
 			const struct lw_group *group = &phases->run->groups.at[batch->group];
 
 			phases->is_partial |= i == s && group->n_ranks < group->n_wanted;
-			status |= add_batch(phases, rank, batch);
+			status |= add_batch(phases, rank, batch, 0, batch->n_members);
 		}
-	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+	for (size_t i = 0; i < N_SETS; i++) {
 		lw_intervals_unite(sets[i], 0);
 		lw_intervals_clip(sets[i], step->start_ns, step->end_ns);
 	}

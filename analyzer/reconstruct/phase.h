@@ -32,4 +32,11 @@ void lw_phases_done(struct lw_phases *phases);
 /** lw_phases_collect() - fill the sets with step @s of rank @rank_index. */
 int lw_phases_collect(struct lw_phases *phases, size_t rank_index, size_t s);
 
+/**
+ * lw_phases_collect_tensor() - the same with one tensor alone: the @i-th member of @batch, a batch of a step.
+ * Not clipped to the step; tick may hold time in which other operations ran.
+ */
+int lw_phases_collect_tensor(
+	struct lw_phases *phases, size_t rank_index, const struct lw_batch *batch, uint32_t i);
+
 #endif /* LAPWING_ANALYZER_RECONSTRUCT_PHASE_H */
