@@ -108,8 +108,10 @@ int lw_table_open(struct lw_table *table, const struct lw_table_column *columns,
 	table->n_rows = n_rows;
 	table->context = context;
 	table->at = 0;
-	if (table->sort >= n_columns)
-		table->is_sorted = table->is_descending = table->sort = 0;
+	if (table->sort >= n_columns) {
+		table->is_sorted = table->is_descending = false;
+		table->sort = 0;
+	}
 	for (size_t i = 0; i < n_rows; i++)
 		order[i] = i;
 	if (row < n_rows)
@@ -169,6 +171,8 @@ static struct layout lay_out(const struct lw_table *table, int pane_width, size_
 		if (is_shown && (table->columns[c].grows || !table->columns[c].width))
 			layout.growing = c;
 	}
+	if (layout.end < table->n_columns)
+		left -= GAP; /* for the mark that there are more */
 	layout.extra = left > 0 ? left : 0;
 	return layout;
 }
@@ -288,6 +292,13 @@ static void move(struct lw_table *table, long by)
 	table->at = at > 0 ? (size_t)at : 0;
 }
 
+/* Who sorts wants to see what comes first. */
+static void sort_and_see(struct lw_table *table)
+{
+	sort(table);
+	table->at = table->top = 0;
+}
+
 /* @column: n_columns = as the rows come */
 static void sort_by(struct lw_table *table, size_t column)
 {
@@ -296,7 +307,7 @@ static void sort_by(struct lw_table *table, size_t column)
 	/* of numbers the largest are what people look for */
 	table->is_descending =
 		table->is_sorted && has_value(&table->columns[table->sort]) && table->sort > 0;
-	sort(table);
+	sort_and_see(table);
 }
 
 static void sort_next(struct lw_table *table)
@@ -314,7 +325,7 @@ static void reverse(struct lw_table *table)
 		table->sort = 0;
 	table->is_sorted = true;
 	table->is_descending = !table->is_descending;
-	sort(table);
+	sort_and_see(table);
 }
 
 static void click_title(struct lw_table *table, const struct lw_input *input)

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tensor_stats.h - what the views say of one tensor: means over the counted steps and ranks.
+ *
+ * Reads:  a run after overlap.   Writes: nothing. Figures that cannot be known are NAN.
+ */
+#ifndef LAPWING_TUI_TENSOR_STATS_H
+#define LAPWING_TUI_TENSOR_STATS_H
+
+#include "analyzer/run.h"
+
+struct lw_tensor_stats {
+	uint64_t n;        /* times that some rank sent it in a counted step; 0: never */
+	double ready_ns;   /* queued, after the step began on that rank */
+	double spread_ns;  /* last rank's moment of queueing after the first's */
+	int32_t last_rank; /* index of who queued it last most often; LW_NONE: not known */
+	double last_frac;  /* of the operations in which it was */
+	double negotiate_ns, late_ns, wait_ns, allreduce_ns, entry_ns, misc_ns;
+	double mates;        /* other tensors in its batch */
+	double exposed_frac; /* of the time from queued to the operation's end the training thread waits */
+};
+
+/** lw_tensor_stats_make() - one for each of run->tensors, freed by the caller. Return: LW_OK, LW_ERR_NOMEM. */
+int lw_tensor_stats_make(struct lw_run *run, struct lw_tensor_stats **ret_stats);
+
+#endif /* LAPWING_TUI_TENSOR_STATS_H */
