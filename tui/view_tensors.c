@@ -1,16 +1,541 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tui/view.h"
+/*
+ * view_tensors.c - a line a tensor; `t`: a line a batch, as they recur, or those of the selected step.
+ *
+ * Enter opens what is selected in the lower half, Esc closes it.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tui/app.h"
+#include "tui/batch_rows.h"
+#include "tui/parts.h"
+#include "tui/tensor_stats.h"
+
+enum side { TENSORS, PATTERNS, OF_STEP, N_SIDES };
+
+struct rows { /* the context of a table */
+	const struct lw_run *run;
+	struct lw_tensor_stats *stats;
+	struct lw_batch_row *batches;
+};
+
+struct state {
+	struct lw_table tables[N_SIDES];
+	struct rows rows[N_SIDES];
+	enum side side;
+	bool is_made[N_SIDES];
+	bool has_details;
+	int32_t shown_step; /* of OF_STEP */
+	int32_t seen_tensor;
+};
+
+/* ---- columns of tensors ------------------------------------------------------------------------- */
+
+static double statistic(const void *context, size_t row, int key)
+{
+	const struct rows *rows = context;
+
+	return *(const double *)((const char *)&rows->stats[row] + key);
+}
+
+static const char *name_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	const struct rows *rows = context;
+
+	(void)text;
+	return rows->run->tensors.at[row].name;
+}
+
+static double bytes_of(const void *context, size_t row, int key)
+{
+	const struct rows *rows = context;
+	uint64_t bytes = rows->run->tensors.at[row].bytes;
+
+	(void)key;
+	return bytes ? (double)bytes : (double)NAN;
+}
+
+static const char *dtype_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	const struct rows *rows = context;
+	int dtype = rows->run->tensors.at[row].dtype;
+	const char *name = lw_dtype_name(dtype);
+
+	(void)text;
+	return dtype && name ? name : "?";
+}
+
+static const char *last_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	const struct rows *rows = context;
+	const struct lw_tensor_stats *stats = &rows->stats[row];
+
+	if (stats->last_rank == LW_NONE)
+		return "?";
+	snprintf(text, LW_TABLE_TEXT_BYTES, "%d: %.0f %%",
+		rows->run->ranks.at[stats->last_rank].rank, 100 * stats->last_frac);
+	return text;
+}
+
+static double times(const void *context, size_t row, int key)
+{
+	const struct rows *rows = context;
+
+	(void)key;
+	return (double)rows->stats[row].n;
+}
+
+#define STATISTIC(text, columns, member, how, name)                                                \
+	{                                                                                          \
+		.title = (text), .width = (columns), .number = statistic,                          \
+		.key = (int)offsetof(struct lw_tensor_stats, member), .format = (how),             \
+		.csv = (name)                                                                      \
+	}
+
+static const struct lw_table_column tensor_columns[] = {
+	{.title = "tensor", .width = 17, .is_left = true, .grows = true, .text = name_text},
+	{.title = "bytes",
+		.width = 8,
+		.number = bytes_of,
+		.format = lw_bytes_format,
+		.csv = "bytes"},
+	STATISTIC("ready", 7, ready_ns, lw_ns_format, "ready_ns"),
+	STATISTIC("spread", 7, spread_ns, lw_ns_format, "spread_ns"),
+	{.title = "last rank", .width = 9, .text = last_text},
+	STATISTIC("exposed", 7, exposed_frac, lw_percent_format, "exposed_frac"),
+	STATISTIC("mates", 5, mates, lw_count_format, "n_mates"),
+	STATISTIC("NEGOTIATE", 9, negotiate_ns, lw_ns_format, "negotiate_ns"),
+	STATISTIC("WAIT", 7, wait_ns, lw_ns_format, "wait_ns"),
+	STATISTIC("ALLREDUCE", 9, allreduce_ns, lw_ns_format, "allreduce_ns"),
+	STATISTIC("MISC", 7, misc_ns, lw_ns_format, "misc_ns"),
+	{.title = "dtype", .width = 8, .is_left = true, .text = dtype_text},
+	{.title = "times", .width = 6, .number = times, .format = lw_count_format, .csv = "n"},
+};
+
+/* ---- columns of batches ------------------------------------------------------------------------- */
+
+static double batch_figure(const void *context, size_t row, int key)
+{
+	const struct rows *rows = context;
+
+	return *(const double *)((const char *)&rows->batches[row] + key);
+}
+
+static const struct lw_group *group_of(const struct rows *rows, size_t row)
+{
+	return &rows->run->groups.at[rows->batches[row].group];
+}
+
+static const char *order_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	(void)context;
+	snprintf(text, LW_TABLE_TEXT_BYTES, "%zu", row + 1);
+	return text;
+}
+
+static double order_value(const void *context, size_t row)
+{
+	(void)context;
+	return (double)row;
+}
+
+static double n_tensors(const void *context, size_t row, int key)
+{
+	const struct rows *rows = context;
+	const struct lw_batch *batch = lw_group_any_batch(rows->run, group_of(rows, row), NULL);
+
+	(void)key;
+	return batch->n_members ? (double)batch->n_members : (double)NAN;
+}
+
+static double n_times(const void *context, size_t row, int key)
+{
+	const struct rows *rows = context;
+
+	(void)key;
+	return (double)rows->batches[row].n;
+}
+
+/* As many names as there is room for. */
+static const char *members_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	const struct rows *rows = context;
+	size_t r = 0, n = 0;
+	const struct lw_batch *batch = lw_group_any_batch(rows->run, group_of(rows, row), &r);
+	const struct lw_rank *rank = &rows->run->ranks.at[r];
+
+	text[0] = 0;
+	for (uint32_t i = 0; i < batch->n_members && n < LW_TABLE_TEXT_BYTES; i++) {
+		const struct lw_member *member = &rank->members.at[batch->first_member + i];
+
+		n += (size_t)snprintf(text + n, LW_TABLE_TEXT_BYTES - n, "%s%s", i ? " " : "",
+			rows->run->tensors.at[member->tensor].name);
+	}
+	return batch->n_members ? text : "?";
+}
+
+static const char *op_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	const char *name = lw_coll_name(group_of(context, row)->op);
+
+	(void)text;
+	return name ? name : "?";
+}
+
+#define BATCH_FIGURE(text, columns, member, how, name)                                             \
+	{                                                                                          \
+		.title = (text), .width = (columns), .number = batch_figure,                       \
+		.key = (int)offsetof(struct lw_batch_row, member), .format = (how), .csv = (name)  \
+	}
+
+static const struct lw_table_column batch_columns[] = {
+	{.title = "no.", .width = 3, .text = order_text, .value = order_value},
+	BATCH_FIGURE("bytes", 8, bytes, lw_bytes_format, "bytes"),
+	{.title = "n",
+		.width = 4,
+		.number = n_tensors,
+		.format = lw_count_format,
+		.csv = "n_tensors"},
+	{.title = "tensors", .width = 12, .is_left = true, .grows = true, .text = members_text},
+	BATCH_FIGURE("agreed", 7, agreed_ns, lw_ns_format, "agreed_ns"),
+	BATCH_FIGURE("start", 7, start_ns, lw_ns_format, "start_ns"),
+	BATCH_FIGURE("wire", 7, wire_ns, lw_ns_format, "wire_ns"),
+	BATCH_FIGURE("busbw", 9, busbw_bytes_per_s, lw_rate_format, "busbw_bytes_per_s"),
+	BATCH_FIGURE("algbw", 9, algbw_bytes_per_s, lw_rate_format, "algbw_bytes_per_s"),
+	{.title = "times", .width = 5, .number = n_times, .format = lw_count_format, .csv = "n"},
+	{.title = "what", .width = 13, .is_left = true, .text = op_text},
+};
+
+/* ---- rows --------------------------------------------------------------------------------------- */
+
+static int open_side(struct lw_view *view, enum side side)
+{
+	struct state *state = view->state;
+	struct rows *rows = &state->rows[side];
+	struct lw_run *run = view->data->analysis->run;
+	bool is_tensors = side == TENSORS;
+	size_t n = run->tensors.n;
+	int status;
+
+	if (state->is_made[side])
+		return LW_OK;
+	free(rows->stats);
+	free(rows->batches);
+	*rows = (struct rows){.run = run};
+	status = is_tensors ? lw_tensor_stats_make(run, &rows->stats)
+			    : lw_batch_rows_make(run, side == OF_STEP ? state->shown_step : LW_NONE,
+				      &rows->batches, &n);
+	if (status == LW_OK)
+		status = lw_table_open(&state->tables[side],
+			is_tensors ? tensor_columns : batch_columns,
+			is_tensors ? sizeof(tensor_columns) / sizeof(tensor_columns[0])
+				   : sizeof(batch_columns) / sizeof(batch_columns[0]),
+			n, rows);
+	state->is_made[side] = status == LW_OK;
+	return status;
+}
+
+/* The selected step, else the first that counts. */
+static int32_t wanted_step(const struct lw_view *view)
+{
+	const struct lw_run *run = view->data->analysis->run;
+	size_t n = lw_run_n_steps(run);
+
+	if (view->focus->step != LW_NONE && (size_t)view->focus->step < n)
+		return view->focus->step;
+	for (size_t s = 0; s < n; s++)
+		if (lw_summary_is_counted(run, s))
+			return (int32_t)s;
+	return 0;
+}
+
+static int open(struct lw_view *view)
+{
+	struct state *state = view->state;
+
+	memset(state->is_made, 0, sizeof(state->is_made));
+	state->shown_step = wanted_step(view);
+	state->seen_tensor = LW_NONE;
+	return open_side(view, state->side);
+}
+
+static void done(struct lw_view *view)
+{
+	struct state *state = view->state;
+
+	for (int i = 0; i < N_SIDES; i++) {
+		lw_table_done(&state->tables[i]);
+		free(state->rows[i].stats);
+		free(state->rows[i].batches);
+	}
+}
+
+static int follow(struct lw_view *view)
+{
+	struct state *state = view->state;
+
+	if (state->shown_step != wanted_step(view)) {
+		state->shown_step = wanted_step(view);
+		state->is_made[OF_STEP] = false;
+	}
+	if (open_side(view, state->side) < 0)
+		return LW_ERR_NOMEM;
+	if (state->side == TENSORS && view->focus->tensor != state->seen_tensor &&
+		view->focus->tensor >= 0)
+		lw_table_select(&state->tables[TENSORS], (size_t)view->focus->tensor);
+	state->seen_tensor = view->focus->tensor;
+	return LW_OK;
+}
+
+/* ---- details ------------------------------------------------------------------------------------ */
+
+static void print_tensor(const struct state *state, size_t row, FILE *out)
+{
+	const struct rows *rows = &state->rows[TENSORS];
+	const struct lw_tensor *tensor = &rows->run->tensors.at[row];
+	const struct lw_tensor_stats *stats = &rows->stats[row];
+	char text[4][LW_UNIT_TEXT_BYTES], name[LW_TABLE_TEXT_BYTES];
+
+	fprintf(out, "%s\n%s of %s. ", tensor->name,
+		tensor->bytes ? lw_bytes_format((double)tensor->bytes, text[0]) : "? bytes",
+		dtype_text(rows, row, name));
+	if (!stats->n) {
+		fputs("No step that counts carries it.\n", out);
+		return;
+	}
+	fprintf(out, "Sent %llu times by the ranks in counted steps, with %s others on average.\n",
+		(unsigned long long)stats->n, lw_count_format(stats->mates, text[1]));
+	fprintf(out, "Queued %s after its step began; ",
+		lw_ns_or_unknown(stats->ready_ns, text[0]));
+	if (stats->last_rank == LW_NONE)
+		fputs("which rank was last is not known.\n", out);
+	else
+		fprintf(out,
+			"the last rank %s after the first; rank %d was last in %.0f %% of the steps.\n",
+			lw_ns_or_unknown(stats->spread_ns, text[1]),
+			rows->run->ranks.at[stats->last_rank].rank, 100 * stats->last_frac);
+	fprintf(out, "NEGOTIATE %s, WAIT %s, ", lw_ns_or_unknown(stats->negotiate_ns, text[0]),
+		lw_ns_or_unknown(stats->wait_ns, text[1]));
+	fprintf(out, "ALLREDUCE %s, MISC %s (means).\n",
+		lw_ns_or_unknown(stats->allreduce_ns, text[2]),
+		lw_ns_or_unknown(stats->misc_ns, text[3]));
+	if (isnan(stats->exposed_frac))
+		fputs("Exposed: not known, no waits of the training thread were recorded.\n", out);
+	else
+		fprintf(out,
+			"Exposed: in %.0f %% of the time from queued to done the training thread waits (for this or another).\n",
+			100 * stats->exposed_frac);
+}
+
+static void print_batch(const struct state *state, size_t row, FILE *out)
+{
+	const struct rows *rows = &state->rows[state->side];
+	const struct lw_batch_row *of = &rows->batches[row];
+	const struct lw_group *group = group_of(rows, row);
+	size_t r = 0;
+	const struct lw_batch *batch = lw_group_any_batch(rows->run, group, &r);
+	const struct lw_rank *rank = &rows->run->ranks.at[r];
+	char text[4][LW_UNIT_TEXT_BYTES];
+
+	fprintf(out, "%s of %s, %u tensor%s, on %u of %u ranks",
+		lw_coll_name(group->op) ? lw_coll_name(group->op) : "operation",
+		lw_bytes_or_unknown(of->bytes, text[0]), batch->n_members,
+		batch->n_members == 1 ? "" : "s", group->n_ranks, group->n_wanted);
+	if (state->side == PATTERNS)
+		fprintf(out, ", %llu times in counted steps", (unsigned long long)of->n);
+	fprintf(out, ".\nStarts %s after the step began (agreed at %s); ",
+		lw_ns_or_unknown(of->start_ns, text[0]), lw_ns_or_unknown(of->agreed_ns, text[1]));
+	fprintf(out, "wire %s from the last rank in to the last out, algbw %s, busbw %s.\n",
+		lw_ns_or_unknown(of->wire_ns, text[0]),
+		lw_rate_or_unknown(of->algbw_bytes_per_s, text[1]),
+		lw_rate_or_unknown(of->busbw_bytes_per_s, text[2]));
+	if (state->side == OF_STEP && group->last_rank != LW_NONE)
+		fprintf(out, "Last to have it queued: rank %d, %s after rank %d.\n",
+			rows->run->ranks.at[group->last_rank].rank,
+			lw_ns_format(
+				(double)(group->last_ready_ns - group->first_ready_ns), text[0]),
+			group->first_rank == LW_NONE ? -1
+						     : rows->run->ranks.at[group->first_rank].rank);
+	for (uint32_t i = 0; i < batch->n_members; i++) {
+		const struct lw_member *member = &rank->members.at[batch->first_member + i];
+
+		fprintf(out, "%s%s (%s)", i ? ", " : "", rows->run->tensors.at[member->tensor].name,
+			lw_bytes_format((double)member->bytes, text[0]));
+	}
+}
+
+static void draw_details(struct state *state, struct lw_pane pane)
+{
+	size_t row = lw_table_row(&state->tables[state->side]), n = 0;
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &n);
+
+	lw_pane_rule(pane, 0, "details  (Esc closes)");
+	if (!out || row == SIZE_MAX) {
+		if (out)
+			fclose(out);
+		free(text);
+		return;
+	}
+	if (state->side == TENSORS)
+		print_tensor(state, row, out);
+	else
+		print_batch(state, row, out);
+	fclose(out);
+	if (lw_pane_wrap(pane, 1, 1, pane.width - 2, LW_STYLE_TEXT, text) > pane.height - 1)
+		lw_pane_print(pane, pane.width - 8, pane.height - 1, LW_STYLE_DIM, " more..");
+	free(text);
+}
+
+/* ---- drawing ------------------------------------------------------------------------------------ */
+
+enum { HEADING_LINES = 2 };
+
+static int table_lines(const struct state *state, int height)
+{
+	int n_lines = height - HEADING_LINES;
+
+	return state->has_details ? n_lines - n_lines / 2 : n_lines;
+}
+
+static void draw_heading(struct lw_view *view, struct lw_pane pane)
+{
+	static const char *const notes[N_SIDES] = {
+		[TENSORS] = "ready: queued after the step began; spread: last rank after the first",
+		[PATTERNS] = "agreed, start: after the step began; wire: last rank in to last out",
+		[OF_STEP] = "agreed, start: after the step began; wire: last rank in to last out",
+	};
+	const struct state *state = view->state;
+	const struct lw_summary *summary = &view->data->analysis->summary;
+	const struct lw_run *run = view->data->analysis->run;
+	char text[LW_TABLE_TEXT_BYTES];
+
+	if (state->side == TENSORS)
+		snprintf(text, sizeof(text), "Tensors: mean of %zu steps, %zu rank%s",
+			summary->n_steps, run->ranks.n, run->ranks.n == 1 ? "" : "s");
+	else if (state->side == PATTERNS)
+		snprintf(text, sizeof(text), "Batches as they recur: mean of %zu steps",
+			summary->n_steps);
+	else
+		snprintf(text, sizeof(text), "Batches of step %d%s  ([ ] another step)",
+			state->shown_step,
+			lw_summary_is_counted(run, (size_t)state->shown_step)
+				? ""
+				: ", left out of means");
+	lw_pane_heading(pane, &state->tables[state->side], LW_STYLE_STRONG, text);
+	lw_pane_text(pane, 1, 1, pane.width - 2, LW_STYLE_DIM, notes[state->side]);
+}
 
 static void draw(struct lw_view *view, struct lw_pane pane)
 {
-	(void)view;
-	lw_pane_print(pane, 1, 1, LW_STYLE_DIM, "not built yet");
+	struct state *state = view->state;
+	int n_lines = table_lines(state, pane.height);
+
+	if (follow(view) < 0) {
+		lw_pane_wrap(pane, 1, 1, pane.width - 2, LW_STYLE_BAD, lw_error_text());
+		return;
+	}
+	draw_heading(view, pane);
+	if (!state->tables[state->side].n_rows) {
+		lw_pane_wrap(pane, 1, 3, pane.width - 2, LW_STYLE_WARN,
+			state->side == TENSORS
+				? "No tensor is known by name: the program is no Horovod or DDP job, or nothing was recorded."
+				: "No operation of a step that counts is in the run.");
+		return;
+	}
+	lw_table_draw(&state->tables[state->side],
+		lw_pane_part(pane, 0, HEADING_LINES, pane.width, n_lines));
+	if (state->has_details)
+		draw_details(state, lw_pane_part(pane, 0, HEADING_LINES + n_lines, pane.width,
+					    pane.height - HEADING_LINES - n_lines));
+}
+
+/* ---- requests ----------------------------------------------------------------------------------- */
+
+static void enter(struct lw_view *view)
+{
+	struct state *state = view->state;
+	size_t row = lw_table_row(&state->tables[state->side]);
+
+	if (row == SIZE_MAX)
+		return;
+	state->has_details = true;
+	if (state->side == TENSORS)
+		view->focus->tensor = state->seen_tensor = (int32_t)row;
+	else
+		view->focus->group = (int32_t)state->rows[state->side].batches[row].group;
+}
+
+static bool request(struct lw_view *view, const struct lw_input *input)
+{
+	struct state *state = view->state;
+	struct lw_input inside =
+		lw_input_inside(input, HEADING_LINES, table_lines(state, input->height));
+
+	switch ((int)input->request) {
+	case LW_REQUEST_TURN:
+		state->side = (state->side + 1) % N_SIDES;
+		return true;
+	case LW_REQUEST_ENTER:
+		enter(view);
+		return true;
+	case LW_REQUEST_BACK:
+		if (!state->has_details)
+			return false;
+		state->has_details = false;
+		return true;
+	case LW_REQUEST_NEXT_STEP:
+	case LW_REQUEST_PREVIOUS_STEP:
+		if (view->focus->step == LW_NONE)
+			view->focus->step = state->shown_step;
+		lw_focus_move(view->focus, view->data->analysis->run,
+			input->request == LW_REQUEST_NEXT_STEP ? 1 : -1);
+		return true;
+	case LW_REQUEST_ZOOM_ALL:
+		view->focus->step = LW_NONE;
+		return true;
+	default:
+		return state->is_made[state->side] &&
+		       lw_table_request(&state->tables[state->side], &inside);
+	}
+}
+
+static bool find(struct lw_view *view, const char *text, int by)
+{
+	struct state *state = view->state;
+
+	return state->is_made[state->side] && lw_table_find(&state->tables[state->side], text, by);
+}
+
+static bool copy(struct lw_view *view, FILE *out)
+{
+	const struct state *state = view->state;
+
+	return state->is_made[state->side] && lw_table_copy(&state->tables[state->side], out);
+}
+
+static int write(struct lw_view *view, FILE *out)
+{
+	struct state *state = view->state;
+	int status = open_side(view, state->side);
+
+	return status < 0 ? status : lw_table_write(&state->tables[state->side], out);
 }
 
 const struct lw_view_ops lw_view_tensors = {
 	.name = "tensors",
 	.label = "tensor",
-	.title = "not built yet",
-	.hint = "",
+	.title = "tensors and batches: when they are ready, who is last, what they cost",
+	.hint = "t tensors/batches/of a step  Enter details  s sort  / search",
+	.state_bytes = sizeof(struct state),
+	.open = open,
 	.draw = draw,
+	.request = request,
+	.find = find,
+	.copy = copy,
+	.write = write,
+	.extension = "csv",
+	.done = done,
 };
