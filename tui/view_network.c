@@ -1,16 +1,398 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tui/view.h"
+/*
+ * view_network.c - what went over TCP: a line a rank with its traffic over time; `t`: a line a connection.
+ *
+ * Below: what the collectives moved, against what a ring would have sent, each figure with how it is known.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/emit/report.h"
+#include "tui/app.h"
+#include "tui/connections.h"
+#include "tui/parts.h"
+#include "tui/rank_stats.h"
+
+enum side { RANKS, CONNECTIONS, N_SIDES };
+enum { N_PARTS = 240 }; /* of the run, for traffic over time */
+
+struct rank_row {
+	double sent_bytes, received_bytes, acked_bytes, n_sockets;
+	double step_bytes, ring_frac, mean_bytes_per_s, peak_bytes_per_s;
+	double rates_bytes_per_s[N_PARTS];
+};
+
+struct rows { /* the context of both tables */
+	const struct lw_run *run;
+	struct rank_row *ranks;
+	struct lw_connections connections;
+};
+
+struct state {
+	struct lw_table tables[N_SIDES];
+	struct rows rows;
+	enum side side;
+	int32_t seen_rank;
+};
+
+/* ---- columns ------------------------------------------------------------------------------------ */
+
+static double rank_figure(const void *context, size_t row, int key)
+{
+	const struct rows *rows = context;
+
+	return *(const double *)((const char *)&rows->ranks[row] + key);
+}
+
+static double connection_figure(const void *context, size_t row, int key)
+{
+	const struct rows *rows = context;
+
+	return *(const double *)((const char *)&rows->connections.at[row] + key);
+}
+
+static double rank_number(const void *context, size_t row, int key)
+{
+	const struct rows *rows = context;
+
+	(void)key;
+	return rows->run->ranks.at[row].rank;
+}
+
+static double end_rank(const void *context, size_t row, int key)
+{
+	const struct rows *rows = context;
+	const char *connection = (const char *)&rows->connections.at[row];
+	int32_t rank = *(const int32_t *)(connection + key);
+
+	return rank == LW_NONE ? (double)NAN : (double)rank;
+}
+
+static const char *local_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	const struct rows *rows = context;
+
+	(void)text;
+	return rows->connections.at[row].local;
+}
+
+static const char *peer_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	const struct rows *rows = context;
+
+	(void)text;
+	return rows->connections.at[row].peer;
+}
+
+static void draw_rates(const void *context, size_t row, struct lw_pane cell)
+{
+	const struct rows *rows = context;
+	const struct rank_row *rank = &rows->ranks[row];
+
+	if (isnan(rank->peak_bytes_per_s))
+		lw_pane_print(cell, 0, 0, LW_STYLE_DIM, "?");
+	else
+		lw_pane_spark(cell, 0, 0, cell.width, LW_STYLE_ALLREDUCE, rank->rates_bytes_per_s,
+			N_PARTS);
+}
+
+#define RANK(text, columns, member, how)                                                           \
+	{                                                                                          \
+		.title = (text), .width = (columns), .number = rank_figure,                        \
+		.key = (int)offsetof(struct rank_row, member), .format = (how), .csv = #member     \
+	}
+#define CONNECTION(text, columns, member, how)                                                     \
+	{                                                                                          \
+		.title = (text), .width = (columns), .number = connection_figure,                  \
+		.key = (int)offsetof(struct lw_connection, member), .format = (how),               \
+		.csv = #member                                                                     \
+	}
+
+static const struct lw_table_column rank_columns[] = {
+	{.title = "rank",
+		.width = 4,
+		.number = rank_number,
+		.format = lw_count_format,
+		.csv = "rank"},
+	RANK("sent", 8, sent_bytes, lw_bytes_format),
+	RANK("received", 8, received_bytes, lw_bytes_format),
+	RANK("sent/st.", 8, step_bytes, lw_bytes_format),
+	RANK("of ring", 7, ring_frac, lw_percent_format),
+	RANK("mean", 9, mean_bytes_per_s, lw_rate_format),
+	{.title = "sent over the run",
+		.width = 17,
+		.is_left = true,
+		.grows = true,
+		.draw = draw_rates},
+	RANK("peak", 9, peak_bytes_per_s, lw_rate_format),
+	RANK("acked", 8, acked_bytes, lw_bytes_format),
+	RANK("sockets", 7, n_sockets, lw_count_format),
+};
+
+static const struct lw_table_column connection_columns[] = {
+	{.title = "rank",
+		.width = 4,
+		.number = end_rank,
+		.key = (int)offsetof(struct lw_connection, rank),
+		.format = lw_count_format,
+		.csv = "rank"},
+	{.title = "peer",
+		.width = 4,
+		.number = end_rank,
+		.key = (int)offsetof(struct lw_connection, peer_rank),
+		.format = lw_count_format,
+		.csv = "peer_rank"},
+	CONNECTION("sent", 8, sent_bytes, lw_bytes_format),
+	CONNECTION("received", 8, received_bytes, lw_bytes_format),
+	CONNECTION("RTT", 7, rtt_ns, lw_ns_format),
+	CONNECTION("resent", 6, n_retransmits, lw_count_format),
+	{.title = "peer's address", .width = 22, .is_left = true, .grows = true, .text = peer_text},
+	CONNECTION("delivery", 9, delivery_bytes_per_s, lw_rate_format),
+	CONNECTION("acked", 8, acked_bytes, lw_bytes_format),
+	{.title = "own address", .width = 22, .is_left = true, .text = local_text},
+};
+
+/* ---- rows --------------------------------------------------------------------------------------- */
+
+static void fill_rank(const struct lw_run *run, const struct lw_summary *summary, size_t r,
+	double step_bytes, struct rank_row *row)
+{
+	const struct lw_rank *rank = &run->ranks.at[r];
+	const struct lw_traffic *first, *last;
+	bool has_sockets = rank->n_sockets > 0;
+	double ring_bytes = summary->expected_bytes_per_step.value;
+
+	*row = (struct rank_row){.sent_bytes = has_sockets ? (double)rank->sent_bytes : (double)NAN,
+		.received_bytes = has_sockets ? (double)rank->received_bytes : (double)NAN,
+		.acked_bytes = rank->tcp_acked_bytes ? (double)rank->tcp_acked_bytes : (double)NAN,
+		.n_sockets = (double)rank->n_sockets,
+		.step_bytes = step_bytes,
+		.ring_frac = ring_bytes > 0 ? step_bytes / ring_bytes : (double)NAN,
+		.mean_bytes_per_s = NAN,
+		.peak_bytes_per_s = NAN};
+	lw_traffic_rates(run, rank, N_PARTS, row->rates_bytes_per_s);
+	for (size_t i = 0; i < N_PARTS; i++)
+		row->peak_bytes_per_s = fmax(row->peak_bytes_per_s, row->rates_bytes_per_s[i]);
+	if (rank->traffic.n < 2)
+		return;
+	first = &rank->traffic.at[0];
+	last = &rank->traffic.at[rank->traffic.n - 1];
+	if (last->at_ns > first->at_ns)
+		row->mean_bytes_per_s = (double)(last->sent_bytes - first->sent_bytes) /
+					(double)(last->at_ns - first->at_ns) * 1e9;
+}
+
+static int make_ranks(struct state *state, const struct lw_analysis *analysis)
+{
+	const struct lw_run *run = analysis->run;
+	size_t n = run->ranks.n;
+	double *late_ns = calloc(n * lw_run_n_steps(run) + 1, sizeof(*late_ns));
+	struct lw_rank_stats *stats = NULL;
+	int status = LW_OK;
+
+	free(state->rows.ranks);
+	state->rows.ranks = calloc(n + 1, sizeof(*state->rows.ranks));
+	if (!late_ns || !state->rows.ranks)
+		status = lw_fail(LW_ERR_NOMEM, "no memory for %zu ranks", n);
+	if (status == LW_OK)
+		status = lw_rank_stats_make(run, late_ns, &stats);
+	for (size_t r = 0; r < n && status == LW_OK; r++)
+		fill_rank(run, &analysis->summary, r, stats[r].sent_bytes_per_step,
+			&state->rows.ranks[r]);
+	free(late_ns);
+	free(stats);
+	return status;
+}
+
+static int open(struct lw_view *view)
+{
+	struct state *state = view->state;
+	const struct lw_run *run = view->data->analysis->run;
+	struct rows *rows = &state->rows;
+	int status = make_ranks(state, view->data->analysis);
+
+	if (status < 0)
+		return status;
+	rows->run = run;
+	lw_vec_free(&rows->connections);
+	status = lw_connections_load(run, &rows->connections);
+	if (status < 0)
+		return status;
+	state->seen_rank = LW_NONE;
+	status = lw_table_open(&state->tables[RANKS], rank_columns,
+		sizeof(rank_columns) / sizeof(rank_columns[0]), run->ranks.n, rows);
+	return status < 0 ? status
+			  : lw_table_open(&state->tables[CONNECTIONS], connection_columns,
+				    sizeof(connection_columns) / sizeof(connection_columns[0]),
+				    rows->connections.n, rows);
+}
+
+static void done(struct lw_view *view)
+{
+	struct state *state = view->state;
+
+	for (int i = 0; i < N_SIDES; i++)
+		lw_table_done(&state->tables[i]);
+	free(state->rows.ranks);
+	lw_vec_free(&state->rows.connections);
+}
+
+/* ---- drawing ------------------------------------------------------------------------------------ */
+
+enum { FACT_LINES = 8, HEADING_LINES = 1, LEAST_TABLE_LINES = 6 };
+
+static void draw_facts(const struct lw_summary *summary, struct lw_pane pane)
+{
+	const struct {
+		const char *name;
+		const struct lw_figure *figure;
+		const char *(*format)(double value, char text[LW_UNIT_TEXT_BYTES]);
+		const char *note;
+	} facts[] = {
+		{"bytes a step", &summary->bytes_per_step, lw_bytes_format,
+			"of gradients, each rank"},
+		{"a ring would send", &summary->expected_bytes_per_step, lw_bytes_format,
+			"a step and rank: 2(N-1)/N of the bytes"},
+		{"sent / ring", &summary->sent_ratio, lw_percent_format,
+			"on sockets, counted steps"},
+		{"acked / sent", &summary->tcp_acked_ratio, lw_percent_format,
+			"by the kernel's TCP_INFO, whole run"},
+		{"algbw", &summary->algbw_bytes_per_s, lw_rate_format,
+			"last rank in to last rank out"},
+		{"busbw", &summary->busbw_bytes_per_s, lw_rate_format, "algbw x 2(N-1)/N"},
+	};
+	enum { N_FACTS = sizeof(facts) / sizeof(facts[0]) };
+	char text[LW_UNIT_TEXT_BYTES];
+
+	lw_pane_rule(pane, 0, "collectives and network");
+	for (int i = 0; i < N_FACTS; i++) {
+		double value = facts[i].figure->value;
+
+		lw_pane_print(pane, 1, 1 + i, LW_STYLE_DIM, "%s", facts[i].name);
+		if (isnan(value))
+			lw_pane_print(pane, 20, 1 + i, LW_STYLE_WARN, "not known: %s",
+				facts[i].figure->why ? facts[i].figure->why : "no data");
+		else
+			lw_pane_print(pane, 20, 1 + i, LW_STYLE_TEXT, "%-10s  %s, %s",
+				facts[i].format(value, text), lw_how_name(facts[i].figure->how),
+				facts[i].note);
+	}
+	lw_pane_print(pane, 1, 1 + N_FACTS, LW_STYLE_DIM,
+		"NIC counters, packets and RDMA: not in this run");
+}
+
+static int table_lines(int height)
+{
+	int left = height - HEADING_LINES;
+
+	return left - FACT_LINES >= LEAST_TABLE_LINES ? left - FACT_LINES : left;
+}
+
+static void follow(struct lw_view *view)
+{
+	struct state *state = view->state;
+	int32_t rank = view->focus->rank;
+
+	if (rank != state->seen_rank && rank >= 0)
+		lw_table_select(&state->tables[RANKS], (size_t)rank);
+	state->seen_rank = rank;
+}
 
 static void draw(struct lw_view *view, struct lw_pane pane)
 {
-	(void)view;
-	lw_pane_print(pane, 1, 1, LW_STYLE_DIM, "not built yet");
+	static const char *const headings[N_SIDES] = {
+		[RANKS] = "TCP by rank, as hooked. Over the run: own scale, least to most",
+		[CONNECTIONS] = "TCP connections. RTT, resent segments, delivery: TCP_INFO",
+	};
+	static const char *const nothing[N_SIDES] = {
+		[RANKS] = "No rank is in the run.",
+		[CONNECTIONS] =
+			"No TCP connection was seen: shared memory, RDMA or a library that the hooks do not see carried the gradients, or this is an imported timeline.",
+	};
+	struct state *state = view->state;
+	int n_lines = table_lines(pane.height);
+	struct lw_pane table = lw_pane_part(pane, 0, HEADING_LINES, pane.width, n_lines);
+
+	follow(view);
+	lw_pane_heading(pane, &state->tables[state->side], LW_STYLE_STRONG, headings[state->side]);
+	if (state->tables[state->side].n_rows)
+		lw_table_draw(&state->tables[state->side], table);
+	else
+		lw_pane_wrap(table, 1, 1, table.width - 2, LW_STYLE_WARN, nothing[state->side]);
+	if (n_lines < pane.height - HEADING_LINES)
+		draw_facts(&view->data->analysis->summary,
+			lw_pane_part(pane, 0, HEADING_LINES + n_lines, pane.width, FACT_LINES));
+}
+
+/* ---- requests ----------------------------------------------------------------------------------- */
+
+static void enter(struct lw_view *view)
+{
+	struct state *state = view->state;
+	size_t row = lw_table_row(&state->tables[state->side]), r;
+	const struct lw_run *run = state->rows.run;
+
+	if (row == SIZE_MAX)
+		return;
+	for (r = 0; r < run->ranks.n; r++)
+		if (state->side == RANKS
+				? r == row
+				: run->ranks.at[r].rank == state->rows.connections.at[row].rank)
+			break;
+	if (r == run->ranks.n)
+		return;
+	view->focus->rank = (int32_t)r;
+	lw_app_say(view->app, false, "rank %d is selected, in all views", run->ranks.at[r].rank);
+}
+
+static bool request(struct lw_view *view, const struct lw_input *input)
+{
+	struct state *state = view->state;
+	struct lw_input inside = lw_input_inside(input, HEADING_LINES, table_lines(input->height));
+
+	if (input->request == LW_REQUEST_TURN)
+		state->side = (state->side + 1) % N_SIDES;
+	else if (input->request == LW_REQUEST_ENTER)
+		enter(view);
+	else
+		return lw_table_request(&state->tables[state->side], &inside);
+	return true;
+}
+
+static bool find(struct lw_view *view, const char *text, int by)
+{
+	struct state *state = view->state;
+
+	return lw_table_find(&state->tables[state->side], text, by);
+}
+
+static bool copy(struct lw_view *view, FILE *out)
+{
+	const struct state *state = view->state;
+
+	return lw_table_copy(&state->tables[state->side], out);
+}
+
+static int write(struct lw_view *view, FILE *out)
+{
+	const struct state *state = view->state;
+
+	return lw_table_write(&state->tables[state->side], out);
 }
 
 const struct lw_view_ops lw_view_network = {
 	.name = "network",
 	.label = "net",
-	.title = "not built yet",
-	.hint = "",
+	.title = "bytes on TCP by rank and connection, against what a ring would send",
+	.hint = "t ranks/connections  s sort  Left, Right columns  Enter select",
+	.state_bytes = sizeof(struct state),
+	.open = open,
 	.draw = draw,
+	.request = request,
+	.find = find,
+	.copy = copy,
+	.write = write,
+	.extension = "csv",
+	.done = done,
 };

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tui/connections.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The peer's rank is that of the process which has the same connection the other way round. */
+static const char connections_sql[] =
+	"WITH end AS MATERIALIZED (SELECT k.process_id, k.socket, p.rank, k.local_address, k.local_port,"
+	" k.peer_address, k.peer_port FROM socket k JOIN process p ON p.id = k.process_id),"
+	" sample AS MATERIALIZED (SELECT process_id, socket, max(sent_bytes) AS sent_bytes,"
+	" max(received_bytes) AS received_bytes FROM socket_sample GROUP BY process_id, socket),"
+	" tcp AS MATERIALIZED (SELECT process_id, socket, max(acked_bytes) AS acked_bytes,"
+	" max(n_retransmits) AS n_retransmits, avg(rtt_ns) AS rtt_ns,"
+	" avg(delivery_bytes_per_s) AS delivery_bytes_per_s FROM tcp_sample"
+	" GROUP BY process_id, socket)"
+	" SELECT e.rank, e.local_address, e.local_port, e.peer_address, e.peer_port, min(o.rank),"
+	" s.sent_bytes, s.received_bytes, t.acked_bytes, t.n_retransmits, t.rtt_ns,"
+	" t.delivery_bytes_per_s FROM end e"
+	" LEFT JOIN end o ON o.local_port = e.peer_port AND o.peer_port = e.local_port"
+	" AND o.local_address = e.peer_address AND o.peer_address = e.local_address"
+	" LEFT JOIN sample s ON s.process_id = e.process_id AND s.socket = e.socket"
+	" LEFT JOIN tcp t ON t.process_id = e.process_id AND t.socket = e.socket"
+	" GROUP BY e.process_id, e.socket";
+
+static double number(sqlite3_stmt *row, int column)
+{
+	return sqlite3_column_type(row, column) == SQLITE_NULL ? (double)NAN
+							       : sqlite3_column_double(row, column);
+}
+
+static int32_t rank_number(sqlite3_stmt *row, int column)
+{
+	return sqlite3_column_type(row, column) == SQLITE_NULL ? LW_NONE
+							       : sqlite3_column_int(row, column);
+}
+
+static int load_store(struct lw_store *store, struct lw_connections *connections)
+{
+	sqlite3_stmt *row = NULL;
+	int status = lw_store_prepare(store, connections_sql, &row);
+
+	while (status == LW_OK && (status = lw_store_step(store, row)) == 1) {
+		struct lw_connection connection = {.rank = rank_number(row, 0),
+			.peer_rank = rank_number(row, 5),
+			.sent_bytes = number(row, 6),
+			.received_bytes = number(row, 7),
+			.acked_bytes = number(row, 8),
+			.n_retransmits = number(row, 9),
+			.rtt_ns = number(row, 10),
+			.delivery_bytes_per_s = number(row, 11)};
+
+		snprintf(connection.local, sizeof(connection.local), "%s:%d",
+			lw_store_column_text(row, 1), sqlite3_column_int(row, 2));
+		snprintf(connection.peer, sizeof(connection.peer), "%s:%d",
+			lw_store_column_text(row, 3), sqlite3_column_int(row, 4));
+		status = lw_vec_push(connections, connection);
+	}
+	sqlite3_finalize(row);
+	return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct lw_connection *x = a, *y = b;
+	double sent_x = isnan(x->sent_bytes) ? -1 : x->sent_bytes;
+	double sent_y = isnan(y->sent_bytes) ? -1 : y->sent_bytes;
+
+	if (sent_x < sent_y || sent_x > sent_y)
+		return sent_x > sent_y ? -1 : 1;
+	return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+int lw_connections_load(const struct lw_run *run, struct lw_connections *ret_connections)
+{
+	int status = LW_OK;
+
+	*ret_connections = (struct lw_connections){0};
+	for (size_t i = 0; i < run->stores.n && status == LW_OK; i++)
+		status = load_store(run->stores.at[i], ret_connections);
+	if (status < 0) {
+		lw_vec_free(ret_connections);
+		return status;
+	}
+	if (ret_connections->n)
+		qsort(ret_connections->at, ret_connections->n, sizeof(*ret_connections->at),
+			compare);
+	return LW_OK;
+}
+
+/* Sent by @at_ns, from sample *@i on, which only moves forward. */
+static double sent_by(const struct lw_rank *rank, int64_t at_ns, size_t *i)
+{
+	const struct lw_traffic *before, *after;
+
+	while (*i + 1 < rank->traffic.n && rank->traffic.at[*i + 1].at_ns <= at_ns)
+		(*i)++;
+	before = &rank->traffic.at[*i];
+	if (at_ns < before->at_ns || *i + 1 >= rank->traffic.n)
+		return (double)before->sent_bytes;
+	after = before + 1;
+	return (double)before->sent_bytes + (double)(after->sent_bytes - before->sent_bytes) *
+						    (double)(at_ns - before->at_ns) /
+						    (double)(after->at_ns - before->at_ns);
+}
+
+void lw_traffic_rates(
+	const struct lw_run *run, const struct lw_rank *rank, size_t n, double *rates_bytes_per_s)
+{
+	int64_t span_ns = run->last_ns - run->first_ns;
+	double before = 0;
+	size_t i = 0;
+
+	for (size_t k = 0; k <= n; k++) {
+		int64_t at_ns = run->first_ns + (int64_t)((double)span_ns * (double)k / (double)n);
+		bool is_known =
+			rank->traffic.n >= 2 && at_ns >= rank->traffic.at[0].at_ns && span_ns > 0;
+		double sent = rank->traffic.n ? sent_by(rank, at_ns, &i) : 0;
+
+		if (k > 0)
+			rates_bytes_per_s[k - 1] =
+				is_known ? (sent - before) * (double)n / (double)span_ns * 1e9
+					 : (double)NAN;
+		before = sent;
+	}
+}
