@@ -96,7 +96,7 @@ static void finish(const struct lw_run *run, struct lw_batch_row *row)
 	row->algbw_bytes_per_s =
 		row->wire_ns > 0 && row->bytes > 0 ? row->bytes / row->wire_ns * 1e9 : (double)NAN;
 	row->busbw_bytes_per_s =
-		group->op == LW_COLL_ALLREDUCE
+		group->op == LW_COLL_ALLREDUCE && group->n_wanted > 1
 			? lw_busbw_bytes_per_s(row->algbw_bytes_per_s, (int)group->n_wanted)
 			: (double)NAN;
 }

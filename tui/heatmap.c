@@ -51,8 +51,8 @@ static struct axis rows_of(const struct lw_heatmap *map, int height)
 
 void lw_heatmap_scale(struct lw_heatmap *map, bool from_zero)
 {
-	map->least = from_zero ? 0 : INFINITY;
-	map->most = from_zero ? 0 : -INFINITY;
+	map->least = INFINITY;
+	map->most = -INFINITY;
 	for (size_t r = 0; r < map->n_rows; r++)
 		for (size_t c = 0; c < map->n_columns; c++) {
 			double value = map->values[r * map->n_columns + c];
@@ -62,6 +62,8 @@ void lw_heatmap_scale(struct lw_heatmap *map, bool from_zero)
 			map->least = fmin(map->least, value);
 			map->most = fmax(map->most, value);
 		}
+	if (from_zero && map->least > 0 && map->most >= map->least)
+		map->least = 0;
 }
 
 unsigned lw_heatmap_closest(const struct lw_heatmap *map, int width, int height)

@@ -57,7 +57,7 @@ static void add_late(const struct lw_run *run, const double *late_ns, struct lw_
 			if (late_ns[r * n_steps + s] > late_ns[last * n_steps + s])
 				last = r;
 		}
-		stats[last].last_frac++;
+		stats[last].last_frac += late_ns[last * n_steps + s] > 0; /* else nobody is */
 	}
 	for (size_t r = 0; r < run->ranks.n; r++) {
 		stats[r].late_ns = n ? stats[r].late_ns / (double)n : (double)NAN;

@@ -141,7 +141,7 @@ static void add_last(struct making *making, const struct lw_group *group, uint32
 		}
 	}
 	making->n_spreads[tensor]++;
-	making->n_last[(size_t)tensor * run->ranks.n + last]++;
+	making->n_last[(size_t)tensor * run->ranks.n + last] += last_ns > first_ns;
 	making->stats[tensor].spread_ns += (double)(last_ns - first_ns);
 }
 
@@ -197,6 +197,8 @@ static void finish(struct making *making, size_t t)
 			stats->last_rank = (int32_t)r;
 	if (n_spreads)
 		stats->last_frac = (double)n_last[stats->last_rank] / (double)n_spreads;
+	if (stats->last_frac == 0)
+		stats->last_rank = LW_NONE;
 }
 
 int lw_tensor_stats_make(struct lw_run *run, struct lw_tensor_stats **ret_stats)

@@ -10,11 +10,11 @@
 #include "analyzer/run.h"
 
 struct lw_tensor_stats {
-	uint64_t n;        /* times that some rank sent it in a counted step; 0: never */
-	double ready_ns;   /* queued, after the step began on that rank */
-	double spread_ns;  /* last rank's moment of queueing after the first's */
-	int32_t last_rank; /* index of who queued it last most often; LW_NONE: not known */
-	double last_frac;  /* of the operations in which it was */
+	uint64_t n;       /* times that some rank sent it in a counted step; 0: never */
+	double ready_ns;  /* queued, after the step began on that rank */
+	double spread_ns; /* last rank's moment of queueing after the first's */
+	int32_t last_rank; /* index of who queued it last most often; LW_NONE: nobody, or not known */
+	double last_frac; /* of its operations; 0: no rank is ever later; NAN: not known */
 	double negotiate_ns, late_ns, wait_ns, allreduce_ns, entry_ns, misc_ns;
 	double mates;        /* other tensors in its batch */
 	double exposed_frac; /* of the time from queued to the operation's end the training thread waits */

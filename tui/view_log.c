@@ -32,11 +32,11 @@ struct state {
 /* Findings after which figures lack something, by kind; those of stage "loss" all are. */
 static const char *const bad_kinds[] = {"missing ranks", "not closed", "unmatched operation",
 	"bad rows", "hook refused", "tensors without a batch", "rank without batches",
-	"round not recorded", "process without a rank", "no steps"};
+	"round not recorded", "process without a rank", "one rank's view"};
 
 /* ---- columns ------------------------------------------------------------------------------------ */
 
-static const char *const level_names[N_LEVELS] = {"! lost", "? odd", "  note"};
+static const char *const level_names[N_LEVELS] = {"! missing", "? odd", "  note"};
 static const enum lw_style level_styles[N_LEVELS] = {LW_STYLE_BAD, LW_STYLE_WARN, LW_STYLE_TEXT};
 
 static const struct entry *entry_of(const void *context, size_t row)
@@ -88,7 +88,7 @@ static double count_of(const void *context, size_t row, int key)
 
 static const struct lw_table_column columns[] = {
 	{.title = "what",
-		.width = 6,
+		.width = 9,
 		.is_left = true,
 		.text = level_text,
 		.value = level_value,
@@ -202,10 +202,11 @@ static void draw_heading(struct lw_view *view, struct lw_pane pane)
 
 	if (state->n_of[BAD] + state->n_of[ODD] == 0)
 		snprintf(text, sizeof(text), "Nothing was lost, nothing is odd.");
-	else if (run->n_lost || run->n_missing_ranks)
-		snprintf(text, sizeof(text), "%llu records lost, %u of %d ranks missing%s",
-			(unsigned long long)run->n_lost, run->n_missing_ranks, run->size,
-			run->is_closed ? "" : "; the run was not closed");
+	else if (run->n_lost || (int32_t)run->ranks.n < run->size)
+		snprintf(text, sizeof(text),
+			"%llu records lost, %d of %d ranks are not in the run%s",
+			(unsigned long long)run->n_lost, run->size - (int32_t)run->ranks.n,
+			run->size, run->is_closed ? "" : "; the run was not closed");
 	else
 		snprintf(text, sizeof(text), "No record lost, no rank missing%s; %zu finding%s",
 			run->is_closed ? "" : "; the run was not closed",

@@ -242,7 +242,7 @@ static void done(struct lw_view *view)
 
 enum { FACT_LINES = 8, HEADING_LINES = 1, LEAST_TABLE_LINES = 6 };
 
-static void draw_facts(const struct lw_summary *summary, struct lw_pane pane)
+static void draw_facts(const struct lw_summary *summary, bool is_one_view, struct lw_pane pane)
 {
 	const struct {
 		const char *name;
@@ -259,7 +259,8 @@ static void draw_facts(const struct lw_summary *summary, struct lw_pane pane)
 		{"acked / sent", &summary->tcp_acked_ratio, lw_percent_format,
 			"by the kernel's TCP_INFO, whole run"},
 		{"algbw", &summary->algbw_bytes_per_s, lw_rate_format,
-			"last rank in to last rank out"},
+			is_one_view ? "one rank's own times, waiting included"
+				    : "last rank in to last rank out"},
 		{"busbw", &summary->busbw_bytes_per_s, lw_rate_format, "algbw x 2(N-1)/N"},
 	};
 	enum { N_FACTS = sizeof(facts) / sizeof(facts[0]) };
@@ -321,7 +322,7 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	else
 		lw_pane_wrap(table, 1, 1, table.width - 2, LW_STYLE_WARN, nothing[state->side]);
 	if (n_lines < pane.height - HEADING_LINES)
-		draw_facts(&view->data->analysis->summary,
+		draw_facts(&view->data->analysis->summary, state->rows.run->is_import,
 			lw_pane_part(pane, 0, HEADING_LINES + n_lines, pane.width, FACT_LINES));
 }
 

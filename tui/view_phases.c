@@ -239,10 +239,10 @@ static const struct {
 #define N(array) (sizeof(array) / sizeof((array)[0]))
 	[BY_STEP] = {step_columns, N(step_columns), overlap_lanes, 3,
 		{"late: of NEGOTIATE, a rank has not queued it.  cycle: of WAIT, nothing runs.",
-			"entry: of ALLREDUCE, a rank has not entered.  Phases overlap: no sum is a step."}},
+			"entry: of ALLREDUCE, a rank has not entered.  Phases overlap: do not add them."}},
 	[BY_RANK] = {rank_columns, N(rank_columns), overlap_lanes, 3,
 		{"late: of NEGOTIATE, a rank has not queued it.  cycle: of WAIT, nothing runs.",
-			"entry: of ALLREDUCE, a rank has not entered.  Phases overlap: no sum is a step."}},
+			"entry: of ALLREDUCE, a rank has not entered.  Phases overlap: do not add them."}},
 	[BY_TENSOR] = {tensor_columns, N(tensor_columns), phase_lanes, 4,
 		{"late: of NEGOTIATE, a rank has not queued it yet.",
 			"entry: of ALLREDUCE, a rank has not entered the collective yet."}},

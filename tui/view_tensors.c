@@ -26,7 +26,7 @@ struct state {
 	struct rows rows[N_SIDES];
 	enum side side;
 	bool is_made[N_SIDES];
-	bool has_details;
+	bool has_details, was_open;
 	int32_t shown_step; /* of OF_STEP */
 	int32_t seen_tensor;
 };
@@ -73,7 +73,7 @@ static const char *last_text(const void *context, size_t row, char text[LW_TABLE
 	const struct lw_tensor_stats *stats = &rows->stats[row];
 
 	if (stats->last_rank == LW_NONE)
-		return "?";
+		return isnan(stats->last_frac) ? "?" : "none";
 	snprintf(text, LW_TABLE_TEXT_BYTES, "%d: %.0f %%",
 		rows->run->ranks.at[stats->last_rank].rank, 100 * stats->last_frac);
 	return text;
@@ -93,6 +93,8 @@ static double times(const void *context, size_t row, int key)
 		.key = (int)offsetof(struct lw_tensor_stats, member), .format = (how),             \
 		.csv = (name)                                                                      \
 	}
+
+enum { READY_COLUMN = 2 };
 
 static const struct lw_table_column tensor_columns[] = {
 	{.title = "tensor", .width = 17, .is_left = true, .grows = true, .text = name_text},
@@ -255,6 +257,10 @@ static int open(struct lw_view *view)
 {
 	struct state *state = view->state;
 
+	if (!state->was_open) { /* as the gradients come */
+		state->tables[TENSORS].sort = READY_COLUMN;
+		state->tables[TENSORS].is_sorted = state->was_open = true;
+	}
 	memset(state->is_made, 0, sizeof(state->is_made));
 	state->shown_step = wanted_step(view);
 	state->seen_tensor = LW_NONE;
@@ -310,7 +316,9 @@ static void print_tensor(const struct state *state, size_t row, FILE *out)
 	fprintf(out, "Queued %s after its step began; ",
 		lw_ns_or_unknown(stats->ready_ns, text[0]));
 	if (stats->last_rank == LW_NONE)
-		fputs("which rank was last is not known.\n", out);
+		fprintf(out, "%s\n",
+			isnan(stats->last_frac) ? "which rank was last is not known."
+						: "no rank is later than another.");
 	else
 		fprintf(out,
 			"the last rank %s after the first; rank %d was last in %.0f %% of the steps.\n",
@@ -351,13 +359,13 @@ static void print_batch(const struct state *state, size_t row, FILE *out)
 		lw_ns_or_unknown(of->wire_ns, text[0]),
 		lw_rate_or_unknown(of->algbw_bytes_per_s, text[1]),
 		lw_rate_or_unknown(of->busbw_bytes_per_s, text[2]));
-	if (state->side == OF_STEP && group->last_rank != LW_NONE)
+	if (state->side == OF_STEP && group->n_ranks == group->n_wanted && group->n_ranks > 1 &&
+		group->last_rank != LW_NONE && group->first_rank != LW_NONE)
 		fprintf(out, "Last to have it queued: rank %d, %s after rank %d.\n",
 			rows->run->ranks.at[group->last_rank].rank,
 			lw_ns_format(
 				(double)(group->last_ready_ns - group->first_ready_ns), text[0]),
-			group->first_rank == LW_NONE ? -1
-						     : rows->run->ranks.at[group->first_rank].rank);
+			rows->run->ranks.at[group->first_rank].rank);
 	for (uint32_t i = 0; i < batch->n_members; i++) {
 		const struct lw_member *member = &rank->members.at[batch->first_member + i];
 
