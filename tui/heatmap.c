@@ -145,10 +145,9 @@ static void draw_scale(const struct lw_heatmap *map, struct lw_pane pane, const 
 		lw_pane_rune(pane, x++, 0, lw_heat_style((i + 0.5) / N_DIGITS), '0' + (uint32_t)i);
 	x += lw_pane_print(pane, x, 0, LW_STYLE_DIM, " %s", format(map->most, most));
 	if (rows->per_cell > 1 || columns->per_cell > 1)
-		x += lw_pane_print(pane, x, 0, LW_STYLE_DIM,
-			"  cell: largest of %zu %s%s x %zu %s%s", rows->per_cell, map->row_name,
-			rows->per_cell == 1 ? "" : "s", columns->per_cell, map->column_name,
-			columns->per_cell == 1 ? "" : "s");
+		x += lw_pane_print(pane, x, 0, LW_STYLE_DIM, "  cell: most of %zu %s%s x %zu %s%s",
+			rows->per_cell, map->row_name, rows->per_cell == 1 ? "" : "s",
+			columns->per_cell, map->column_name, columns->per_cell == 1 ? "" : "s");
 	for (size_t c = 0; c < map->n_columns; c++)
 		if (map->is_out[c]) {
 			lw_pane_print(pane, x, 0, LW_STYLE_DIM, "  x left out");

@@ -34,8 +34,14 @@ struct state {
 	char words[LW_APP_MESSAGE_BYTES]; /* who is late */
 };
 
-static const char *const measure_names[N_MEASURES] = {
-	"late (after the first rank)", "length of the step", "compute", "exposed"};
+static const struct {
+	const char *name, *title;
+} measures[N_MEASURES] = {
+	[LATE] = {"late", "late after the first rank"},
+	[STEP] = {"step", "length of the step"},
+	[COMPUTE] = {"compute", "compute"},
+	[EXPOSED] = {"exposed", "exposed communication"},
+};
 
 /* ---- columns ------------------------------------------------------------------------------------ */
 
@@ -283,16 +289,15 @@ struct panes {
 	struct lw_pane table, map;
 };
 
-/* The map gets what the table does not need, and at least half where there are many ranks. */
+/* The map gets what the table does not need, and most where there are many ranks. */
 static struct panes split(const struct state *state, struct lw_pane pane, int n_words)
 {
 	int top = 1 + n_words, left = pane.height - top;
-	int n_lines = (int)(state->table.n_rows < 1000 ? state->table.n_rows : 1000) + 1;
-	int wanted = (int)(state->map.n_rows < 1000 ? state->map.n_rows : 1000) +
-		     LW_HEATMAP_TOP_LINES + 1;
+	int n_ranks = (int)(state->table.n_rows < 1000 ? state->table.n_rows : 1000);
+	int n_lines = n_ranks + 1, wanted = n_ranks + LW_HEATMAP_TOP_LINES + 1;
 
-	if (n_lines + wanted > left && n_lines > left / 2)
-		n_lines = wanted < left - left / 2 ? left - wanted : left / 2;
+	if (n_lines + wanted > left && n_lines > left * 2 / 5)
+		n_lines = left - wanted > left * 2 / 5 ? left - wanted : left * 2 / 5;
 	return (struct panes){lw_pane_part(pane, 0, top, pane.width, n_lines),
 		lw_pane_part(pane, 0, top + n_lines, pane.width, left - n_lines)};
 }
@@ -336,13 +341,15 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 		return;
 	}
 	lw_table_draw(&state->table, panes.table);
-	lw_pane_rule(panes.map, 0,
-		state->map.n_columns ? "rank x step  (t another measure)"
-				     : "rank x step: no step was found");
+	snprintf(text, sizeof(text),
+		state->map.n_columns ? "%s, rank x step  (t another measure)"
+				     : "%s: no step was found",
+		measures[state->measure].title);
+	lw_pane_rule(panes.map, 0, text);
 	if (state->map.n_columns)
 		lw_heatmap_draw(&state->map,
 			lw_pane_part(panes.map, 0, 1, panes.map.width, panes.map.height - 1),
-			measure_names[state->measure], format_ns);
+			measures[state->measure].name, format_ns);
 }
 
 /* ---- requests ----------------------------------------------------------------------------------- */
