@@ -11,66 +11,32 @@
 
 #include "tui/app.h"
 #include "tui/parts.h"
+#include "tui/phase_rows.h"
 #include "tui/tensor_stats.h"
 
 enum side { BY_STEP, BY_RANK, BY_TENSOR, N_SIDES };
 
-enum figure { /* all in ns */
-	STEP,
-	COMPUTE,
-	EXPOSED,
-	IDLE,
-	NEGOTIATE,
-	LATE,
-	WAIT,
-	TICK,
-	ALLREDUCE,
-	ENTRY,
-	MISC,
-	N_FIGURES
-};
-
-struct rows { /* the context of a table */
-	const struct lw_run *run;
-	double (*figures_ns)[N_FIGURES];
-	struct lw_tensor_stats *stats; /* of tensors */
-	double whole_ns;               /* of a bar */
-};
-
 struct state {
 	struct lw_table tables[N_SIDES];
-	struct rows rows[N_SIDES];
+	struct lw_phase_rows rows[N_SIDES];
 	enum side side;
 	int32_t shown_step; /* what BY_RANK holds */
 	struct lw_focus seen;
 	bool has_tensors;
 };
 
-static const size_t offsets[N_FIGURES] = {
-	[COMPUTE] = offsetof(struct lw_step, compute_ns),
-	[EXPOSED] = offsetof(struct lw_step, exposed_ns),
-	[IDLE] = offsetof(struct lw_step, idle_ns),
-	[NEGOTIATE] = offsetof(struct lw_step, negotiate_ns),
-	[LATE] = offsetof(struct lw_step, late_ns),
-	[WAIT] = offsetof(struct lw_step, wait_ns),
-	[TICK] = offsetof(struct lw_step, tick_ns),
-	[ALLREDUCE] = offsetof(struct lw_step, allreduce_ns),
-	[ENTRY] = offsetof(struct lw_step, entry_ns),
-	[MISC] = offsetof(struct lw_step, misc_ns),
-};
-
 /* ---- columns ------------------------------------------------------------------------------------ */
 
 static double figure(const void *context, size_t row, int key)
 {
-	const struct rows *rows = context;
+	const struct lw_phase_rows *rows = context;
 
 	return rows->figures_ns[row][key];
 }
 
 static const char *step_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
-	const struct rows *rows = context;
+	const struct lw_phase_rows *rows = context;
 
 	snprintf(text, LW_TABLE_TEXT_BYTES, "%zu%s", row,
 		lw_summary_is_counted(rows->run, row) ? " " : "x");
@@ -85,14 +51,14 @@ static double row_number(const void *context, size_t row)
 
 static enum lw_style step_style(const void *context, size_t row)
 {
-	const struct rows *rows = context;
+	const struct lw_phase_rows *rows = context;
 
 	return lw_summary_is_counted(rows->run, row) ? LW_STYLE_TEXT : LW_STYLE_DIM;
 }
 
 static const char *excluded_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
-	const struct rows *rows = context;
+	const struct lw_phase_rows *rows = context;
 	const char *why = NULL;
 
 	(void)text;
@@ -103,7 +69,7 @@ static const char *excluded_text(const void *context, size_t row, char text[LW_T
 
 static const char *rank_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
-	const struct rows *rows = context;
+	const struct lw_phase_rows *rows = context;
 
 	snprintf(text, LW_TABLE_TEXT_BYTES, "%d", rows->run->ranks.at[row].rank);
 	return text;
@@ -111,7 +77,7 @@ static const char *rank_text(const void *context, size_t row, char text[LW_TABLE
 
 static const char *host_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
-	const struct rows *rows = context;
+	const struct lw_phase_rows *rows = context;
 
 	(void)text;
 	return rows->run->ranks.at[row].host;
@@ -119,7 +85,7 @@ static const char *host_text(const void *context, size_t row, char text[LW_TABLE
 
 static const char *tensor_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
-	const struct rows *rows = context;
+	const struct lw_phase_rows *rows = context;
 
 	(void)text;
 	return rows->run->tensors.at[row].name;
@@ -127,15 +93,15 @@ static const char *tensor_text(const void *context, size_t row, char text[LW_TAB
 
 static double tensor_bytes(const void *context, size_t row, int key)
 {
-	const struct rows *rows = context;
+	const struct lw_phase_rows *rows = context;
 	uint64_t bytes = rows->run->tensors.at[row].bytes;
 
 	(void)key;
 	return bytes ? (double)bytes : (double)NAN;
 }
 
-static void draw_parts(const struct rows *rows, size_t row, struct lw_pane cell,
-	const enum figure *figures, const enum lw_lane *lanes, size_t n)
+static void draw_parts(const struct lw_phase_rows *rows, size_t row, struct lw_pane cell,
+	const enum lw_phase_figure *figures, const enum lw_lane *lanes, size_t n)
 {
 	struct lw_bar_part parts[4];
 	double sum = 0;
@@ -161,14 +127,16 @@ static const enum lw_lane phase_lanes[] = {
 
 static void draw_overlap(const void *context, size_t row, struct lw_pane cell)
 {
-	static const enum figure figures[] = {COMPUTE, EXPOSED, IDLE};
+	static const enum lw_phase_figure figures[] = {
+		LW_PHASE_COMPUTE, LW_PHASE_EXPOSED, LW_PHASE_IDLE};
 
 	draw_parts(context, row, cell, figures, overlap_lanes, 3);
 }
 
 static void draw_phases(const void *context, size_t row, struct lw_pane cell)
 {
-	static const enum figure figures[] = {NEGOTIATE, WAIT, ALLREDUCE, MISC};
+	static const enum lw_phase_figure figures[] = {
+		LW_PHASE_NEGOTIATE, LW_PHASE_WAIT, LW_PHASE_ALLREDUCE, LW_PHASE_MISC};
 
 	draw_parts(context, row, cell, figures, phase_lanes, 4);
 }
@@ -179,18 +147,21 @@ static void draw_phases(const void *context, size_t row, struct lw_pane cell)
 		.format = lw_ns_format, .csv = (name)                                              \
 	}
 #define OVERLAP_COLUMNS                                                                            \
-	NS("step", 7, STEP, "step_ns"),                                                            \
+	NS("step", 7, LW_PHASE_STEP, "step_ns"),                                                   \
 		{.title = "parts",                                                                 \
 			.width = 8,                                                                \
 			.is_left = true,                                                           \
 			.grows = true,                                                             \
 			.draw = draw_overlap},                                                     \
-		NS("exposed", 7, EXPOSED, "exposed_ns"),                                           \
-		NS("NEGOTIATE", 9, NEGOTIATE, "negotiate_ns"), NS("WAIT", 7, WAIT, "wait_ns"),     \
-		NS("ALLREDUCE", 9, ALLREDUCE, "allreduce_ns"), NS("MISC", 7, MISC, "misc_ns"),     \
-		NS("late", 7, LATE, "late_ns"), NS("cycle", 7, TICK, "cycle_wait_ns"),             \
-		NS("entry", 7, ENTRY, "entry_ns"), NS("compute", 7, COMPUTE, "compute_ns"),        \
-		NS("idle", 7, IDLE, "idle_ns")
+		NS("exposed", 7, LW_PHASE_EXPOSED, "exposed_ns"),                                  \
+		NS("NEGOTIATE", 9, LW_PHASE_NEGOTIATE, "negotiate_ns"),                            \
+		NS("WAIT", 7, LW_PHASE_WAIT, "wait_ns"),                                           \
+		NS("ALLREDUCE", 9, LW_PHASE_ALLREDUCE, "allreduce_ns"),                            \
+		NS("MISC", 7, LW_PHASE_MISC, "misc_ns"), NS("late", 7, LW_PHASE_LATE, "late_ns"),  \
+		NS("cycle", 7, LW_PHASE_TICK, "cycle_wait_ns"),                                    \
+		NS("entry", 7, LW_PHASE_ENTRY, "entry_ns"),                                        \
+		NS("compute", 7, LW_PHASE_COMPUTE, "compute_ns"),                                  \
+		NS("idle", 7, LW_PHASE_IDLE, "idle_ns")
 
 static const struct lw_table_column step_columns[] = {
 	{.title = "no.",
@@ -215,13 +186,13 @@ static const struct lw_table_column rank_columns[] = {
 
 static const struct lw_table_column tensor_columns[] = {
 	{.title = "tensor", .width = 18, .is_left = true, .grows = true, .text = tensor_text},
-	NS("NEGOTIATE", 9, NEGOTIATE, "negotiate_ns"),
-	NS("WAIT", 7, WAIT, "wait_ns"),
-	NS("ALLREDUCE", 9, ALLREDUCE, "allreduce_ns"),
-	NS("MISC", 7, MISC, "misc_ns"),
+	NS("NEGOTIATE", 9, LW_PHASE_NEGOTIATE, "negotiate_ns"),
+	NS("WAIT", 7, LW_PHASE_WAIT, "wait_ns"),
+	NS("ALLREDUCE", 9, LW_PHASE_ALLREDUCE, "allreduce_ns"),
+	NS("MISC", 7, LW_PHASE_MISC, "misc_ns"),
 	{.title = "queued to done", .width = 14, .is_left = true, .draw = draw_phases},
-	NS("late", 7, LATE, "late_ns"),
-	NS("entry", 7, ENTRY, "entry_ns"),
+	NS("late", 7, LW_PHASE_LATE, "late_ns"),
+	NS("entry", 7, LW_PHASE_ENTRY, "entry_ns"),
 	{.title = "bytes",
 		.width = 8,
 		.number = tensor_bytes,
@@ -250,89 +221,16 @@ static const struct {
 
 /* ---- rows --------------------------------------------------------------------------------------- */
 
-static double step_figure_ns(const struct lw_step *step, enum figure figure)
-{
-	if (figure == STEP)
-		return (double)(step->end_ns - step->start_ns);
-	return lw_ns_known(*(const int64_t *)((const char *)step + offsets[figure]));
-}
-
-static void fill_steps(struct rows *rows, size_t n_steps)
-{
-	const struct lw_run *run = rows->run;
-
-	rows->whole_ns = 0;
-	for (size_t s = 0; s < n_steps; s++) {
-		for (int f = 0; f < N_FIGURES; f++) {
-			double sum = 0;
-
-			for (size_t r = 0; r < run->ranks.n; r++)
-				sum += step_figure_ns(
-					&run->ranks.at[r].steps.at[s], (enum figure)f);
-			rows->figures_ns[s][f] = sum / (double)run->ranks.n;
-		}
-		if (lw_summary_is_counted(run, s))
-			rows->whole_ns = fmax(rows->whole_ns, rows->figures_ns[s][STEP]);
-	}
-}
-
-/* @step: LW_NONE = the mean of all that count */
-static void fill_ranks(struct rows *rows, int32_t step)
-{
-	const struct lw_run *run = rows->run;
-	size_t n_steps = lw_run_n_steps(run);
-
-	rows->whole_ns = 0;
-	for (size_t r = 0; r < run->ranks.n; r++) {
-		const struct lw_rank *rank = &run->ranks.at[r];
-		double *figures = rows->figures_ns[r], n = 0;
-
-		memset(figures, 0, sizeof(rows->figures_ns[r]));
-		for (size_t s = 0; s < n_steps; s++) {
-			if (step == LW_NONE ? !lw_summary_is_counted(run, s) : s != (size_t)step)
-				continue;
-			n++;
-			for (int f = 0; f < N_FIGURES; f++)
-				figures[f] += step_figure_ns(&rank->steps.at[s], (enum figure)f);
-		}
-		for (int f = 0; f < N_FIGURES; f++)
-			figures[f] = n > 0 ? figures[f] / n : (double)NAN;
-		rows->whole_ns = fmax(rows->whole_ns, figures[STEP]);
-	}
-}
-
-static void fill_tensors(struct rows *rows)
-{
-	rows->whole_ns = 0;
-	for (size_t t = 0; t < rows->run->tensors.n; t++) {
-		const struct lw_tensor_stats *stats = &rows->stats[t];
-		double *figures = rows->figures_ns[t], sum = 0;
-
-		figures[NEGOTIATE] = stats->negotiate_ns;
-		figures[LATE] = stats->late_ns;
-		figures[WAIT] = stats->wait_ns;
-		figures[ALLREDUCE] = stats->allreduce_ns;
-		figures[ENTRY] = stats->entry_ns;
-		figures[MISC] = stats->misc_ns;
-		for (size_t i = 0; i < 4; i++) {
-			static const enum figure phases[] = {NEGOTIATE, WAIT, ALLREDUCE, MISC};
-
-			sum += isnan(figures[phases[i]]) ? 0 : figures[phases[i]];
-		}
-		rows->whole_ns = fmax(rows->whole_ns, sum);
-	}
-}
-
 static int open_side(struct state *state, const struct lw_run *run, enum side side, size_t n_rows)
 {
-	struct rows *rows = &state->rows[side];
-	double(*figures_ns)[N_FIGURES] = calloc(n_rows + 1, sizeof(*figures_ns));
+	struct lw_phase_rows *rows = &state->rows[side];
+	double(*figures_ns)[LW_PHASE_COUNT] = calloc(n_rows + 1, sizeof(*figures_ns));
 
 	if (!figures_ns)
 		return lw_fail(LW_ERR_NOMEM, "no memory for %zu rows", n_rows);
 	free(rows->figures_ns);
 	free(rows->stats);
-	*rows = (struct rows){.run = run, .figures_ns = figures_ns};
+	*rows = (struct lw_phase_rows){.run = run, .figures_ns = figures_ns};
 	return LW_OK;
 }
 
@@ -345,7 +243,7 @@ static int open_table(struct state *state, enum side side, size_t n_rows)
 /* Only when they are looked at: all records of the run are gone through. */
 static int open_tensors(struct state *state, struct lw_run *run)
 {
-	struct rows *rows = &state->rows[BY_TENSOR];
+	struct lw_phase_rows *rows = &state->rows[BY_TENSOR];
 	int status;
 
 	if (state->has_tensors)
@@ -354,7 +252,7 @@ static int open_tensors(struct state *state, struct lw_run *run)
 	if (status == LW_OK)
 		status = lw_tensor_stats_make(run, &rows->stats);
 	if (status == LW_OK) {
-		fill_tensors(rows);
+		lw_phase_rows_fill_tensors(rows);
 		status = open_table(state, BY_TENSOR, run->tensors.n);
 	}
 	state->has_tensors = status == LW_OK;
@@ -371,8 +269,8 @@ static int open(struct lw_view *view)
 		status = open_side(state, run, BY_RANK, run->ranks.n);
 	if (status < 0)
 		return status;
-	fill_steps(&state->rows[BY_STEP], lw_run_n_steps(run));
-	fill_ranks(&state->rows[BY_RANK], LW_NONE);
+	lw_phase_rows_fill_steps(&state->rows[BY_STEP], lw_run_n_steps(run));
+	lw_phase_rows_fill_ranks(&state->rows[BY_RANK], LW_NONE);
 	state->shown_step = LW_NONE;
 	state->has_tensors = false;
 	state->seen = (struct lw_focus){LW_NONE, LW_NONE, LW_NONE, LW_NONE};
@@ -411,7 +309,7 @@ static void follow(struct lw_view *view)
 	state->seen = *focus;
 	if (focus->step != state->shown_step &&
 		focus->step < (int32_t)lw_run_n_steps(view->data->analysis->run)) {
-		fill_ranks(&state->rows[BY_RANK], focus->step);
+		lw_phase_rows_fill_ranks(&state->rows[BY_RANK], focus->step);
 		state->shown_step = focus->step;
 	}
 }

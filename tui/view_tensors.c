@@ -12,6 +12,7 @@
 #include "tui/batch_rows.h"
 #include "tui/parts.h"
 #include "tui/tensor_stats.h"
+#include "tui/tensor_text.h"
 
 enum side { TENSORS, PATTERNS, OF_STEP, N_SIDES };
 
@@ -297,85 +298,9 @@ static int follow(struct lw_view *view)
 
 /* ---- details ------------------------------------------------------------------------------------ */
 
-static void print_tensor(const struct state *state, size_t row, FILE *out)
-{
-	const struct rows *rows = &state->rows[TENSORS];
-	const struct lw_tensor *tensor = &rows->run->tensors.at[row];
-	const struct lw_tensor_stats *stats = &rows->stats[row];
-	char text[4][LW_UNIT_TEXT_BYTES], name[LW_TABLE_TEXT_BYTES];
-
-	fprintf(out, "%s\n%s of %s. ", tensor->name,
-		tensor->bytes ? lw_bytes_format((double)tensor->bytes, text[0]) : "? bytes",
-		dtype_text(rows, row, name));
-	if (!stats->n) {
-		fputs("No step that counts carries it.\n", out);
-		return;
-	}
-	fprintf(out, "Sent %llu times by the ranks in counted steps, with %s others on average.\n",
-		(unsigned long long)stats->n, lw_count_format(stats->mates, text[1]));
-	fprintf(out, "Queued %s after its step began; ",
-		lw_ns_or_unknown(stats->ready_ns, text[0]));
-	if (stats->last_rank == LW_NONE)
-		fprintf(out, "%s\n",
-			isnan(stats->last_frac) ? "which rank was last is not known."
-						: "no rank is later than another.");
-	else
-		fprintf(out,
-			"the last rank %s after the first; rank %d was last in %.0f %% of the steps.\n",
-			lw_ns_or_unknown(stats->spread_ns, text[1]),
-			rows->run->ranks.at[stats->last_rank].rank, 100 * stats->last_frac);
-	fprintf(out, "NEGOTIATE %s, WAIT %s, ", lw_ns_or_unknown(stats->negotiate_ns, text[0]),
-		lw_ns_or_unknown(stats->wait_ns, text[1]));
-	fprintf(out, "ALLREDUCE %s, MISC %s (means).\n",
-		lw_ns_or_unknown(stats->allreduce_ns, text[2]),
-		lw_ns_or_unknown(stats->misc_ns, text[3]));
-	if (isnan(stats->exposed_frac))
-		fputs("Exposed: not known, no waits of the training thread were recorded.\n", out);
-	else
-		fprintf(out,
-			"Exposed: in %.0f %% of the time from queued to done the training thread waits (for this or another).\n",
-			100 * stats->exposed_frac);
-}
-
-static void print_batch(const struct state *state, size_t row, FILE *out)
-{
-	const struct rows *rows = &state->rows[state->side];
-	const struct lw_batch_row *of = &rows->batches[row];
-	const struct lw_group *group = group_of(rows, row);
-	size_t r = 0;
-	const struct lw_batch *batch = lw_group_any_batch(rows->run, group, &r);
-	const struct lw_rank *rank = &rows->run->ranks.at[r];
-	char text[4][LW_UNIT_TEXT_BYTES];
-
-	fprintf(out, "%s of %s, %u tensor%s, on %u of %u ranks",
-		lw_coll_name(group->op) ? lw_coll_name(group->op) : "operation",
-		lw_bytes_or_unknown(of->bytes, text[0]), batch->n_members,
-		batch->n_members == 1 ? "" : "s", group->n_ranks, group->n_wanted);
-	if (state->side == PATTERNS)
-		fprintf(out, ", %llu times in counted steps", (unsigned long long)of->n);
-	fprintf(out, ".\nStarts %s after the step began (agreed at %s); ",
-		lw_ns_or_unknown(of->start_ns, text[0]), lw_ns_or_unknown(of->agreed_ns, text[1]));
-	fprintf(out, "wire %s from the last rank in to the last out, algbw %s, busbw %s.\n",
-		lw_ns_or_unknown(of->wire_ns, text[0]),
-		lw_rate_or_unknown(of->algbw_bytes_per_s, text[1]),
-		lw_rate_or_unknown(of->busbw_bytes_per_s, text[2]));
-	if (state->side == OF_STEP && group->n_ranks == group->n_wanted && group->n_ranks > 1 &&
-		group->last_rank != LW_NONE && group->first_rank != LW_NONE)
-		fprintf(out, "Last to have it queued: rank %d, %s after rank %d.\n",
-			rows->run->ranks.at[group->last_rank].rank,
-			lw_ns_format(
-				(double)(group->last_ready_ns - group->first_ready_ns), text[0]),
-			rows->run->ranks.at[group->first_rank].rank);
-	for (uint32_t i = 0; i < batch->n_members; i++) {
-		const struct lw_member *member = &rank->members.at[batch->first_member + i];
-
-		fprintf(out, "%s%s (%s)", i ? ", " : "", rows->run->tensors.at[member->tensor].name,
-			lw_bytes_format((double)member->bytes, text[0]));
-	}
-}
-
 static void draw_details(struct state *state, struct lw_pane pane)
 {
+	const struct rows *rows = &state->rows[state->side];
 	size_t row = lw_table_row(&state->tables[state->side]), n = 0;
 	char *text = NULL;
 	FILE *out = open_memstream(&text, &n);
@@ -388,9 +313,9 @@ static void draw_details(struct state *state, struct lw_pane pane)
 		return;
 	}
 	if (state->side == TENSORS)
-		print_tensor(state, row, out);
+		lw_tensor_print(rows->run, (uint32_t)row, &rows->stats[row], out);
 	else
-		print_batch(state, row, out);
+		lw_batch_print(rows->run, &rows->batches[row], state->side == PATTERNS, out);
 	fclose(out);
 	if (lw_pane_wrap(pane, 1, 1, pane.width - 2, LW_STYLE_TEXT, text) > pane.height - 1)
 		lw_pane_print(pane, pane.width - 8, pane.height - 1, LW_STYLE_DIM, " more..");
