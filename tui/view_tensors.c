@@ -30,6 +30,7 @@ struct state {
 	bool has_details, was_open;
 	int32_t shown_step; /* of OF_STEP */
 	int32_t seen_tensor;
+	int details_top; /* line */
 };
 
 /* ---- columns of tensors ------------------------------------------------------------------------- */
@@ -300,12 +301,14 @@ static int follow(struct lw_view *view)
 
 static void draw_details(struct state *state, struct lw_pane pane)
 {
+	struct lw_pane inside;
+	int n_lines;
 	const struct rows *rows = &state->rows[state->side];
 	size_t row = lw_table_row(&state->tables[state->side]), n = 0;
 	char *text = NULL;
 	FILE *out = open_memstream(&text, &n);
 
-	lw_pane_rule(pane, 0, "details  (Esc closes)");
+	lw_pane_rule(pane, 0, "details  (PageDown more, Esc closes)");
 	if (!out || row == SIZE_MAX) {
 		if (out)
 			fclose(out);
@@ -317,8 +320,15 @@ static void draw_details(struct state *state, struct lw_pane pane)
 	else
 		lw_batch_print(rows->run, &rows->batches[row], state->side == PATTERNS, out);
 	fclose(out);
-	if (lw_pane_wrap(pane, 1, 1, pane.width - 2, LW_STYLE_TEXT, text) > pane.height - 1)
-		lw_pane_print(pane, pane.width - 8, pane.height - 1, LW_STYLE_DIM, " more..");
+	inside = lw_pane_part(pane, 0, 1, pane.width, pane.height - 1);
+	/* first only to learn how many lines it takes */
+	n_lines = lw_pane_wrap(lw_pane_part(inside, 0, 0, inside.width, 0), 1, 0, inside.width - 2,
+		LW_STYLE_TEXT, text);
+	if (state->details_top > n_lines - inside.height)
+		state->details_top = n_lines > inside.height ? n_lines - inside.height : 0;
+	lw_pane_wrap(inside, 1, -state->details_top, inside.width - 2, LW_STYLE_TEXT, text);
+	if (n_lines - state->details_top > inside.height)
+		lw_pane_right(pane, pane.width - 1, pane.height - 1, 8, LW_STYLE_WARN, " more ..");
 	free(text);
 }
 
@@ -406,6 +416,7 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 	struct state *state = view->state;
 	struct lw_input inside =
 		lw_input_inside(input, HEADING_LINES, table_lines(state, input->height));
+	int page;
 
 	switch ((int)input->request) {
 	case LW_REQUEST_TURN:
@@ -419,6 +430,15 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 			return false;
 		state->has_details = false;
 		return true;
+	case LW_REQUEST_PAGE_DOWN:
+	case LW_REQUEST_PAGE_UP:
+		if (!state->has_details)
+			break;
+		page = input->height - HEADING_LINES - inside.height - 2;
+		state->details_top += input->request == LW_REQUEST_PAGE_DOWN ? page : -page;
+		if (state->details_top < 0)
+			state->details_top = 0;
+		return true;
 	case LW_REQUEST_NEXT_STEP:
 	case LW_REQUEST_PREVIOUS_STEP:
 		if (view->focus->step == LW_NONE)
@@ -430,9 +450,11 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 		view->focus->step = LW_NONE;
 		return true;
 	default:
-		return state->is_made[state->side] &&
-		       lw_table_request(&state->tables[state->side], &inside);
+		break;
 	}
+	state->details_top = 0;
+	return state->is_made[state->side] &&
+	       lw_table_request(&state->tables[state->side], &inside);
 }
 
 static bool find(struct lw_view *view, const char *text, int by)
