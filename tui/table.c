@@ -100,23 +100,22 @@ int lw_table_open(struct lw_table *table, const struct lw_table_column *columns,
 
 	if (!order)
 		return lw_fail(LW_ERR_NOMEM, "no memory for %zu rows", n_rows);
-	row = table->order ? lw_table_row(table) : 0;
+	row = table->order ? lw_table_row(table) : SIZE_MAX; /* at first what comes first */
 	free(table->order);
 	table->order = order;
 	table->columns = columns;
 	table->n_columns = n_columns;
 	table->n_rows = n_rows;
 	table->context = context;
-	table->at = 0;
 	if (table->sort >= n_columns) {
 		table->is_sorted = table->is_descending = false;
 		table->sort = 0;
 	}
-	for (size_t i = 0; i < n_rows; i++)
-		order[i] = i;
-	if (row < n_rows)
-		table->at = row;
+	table->at = SIZE_MAX;
 	sort(table);
+	table->at = 0;
+	if (row < n_rows)
+		lw_table_select(table, row);
 	return LW_OK;
 }
 
@@ -144,8 +143,8 @@ enum { LEAST_GROWING = 12 };
 
 struct layout {
 	size_t first, end; /* columns shown after the fixed one */
-	size_t growing;    /* one of those shown, or n_columns */
-	int extra;         /* columns of the screen that it gets */
+	int n_growing;     /* of those shown */
+	int extra;         /* columns of the screen that each of these gets */
 };
 
 static int least_of(const struct lw_table *table, size_t column)
@@ -153,9 +152,14 @@ static int least_of(const struct lw_table *table, size_t column)
 	return table->columns[column].width ? table->columns[column].width : LEAST_GROWING;
 }
 
+static bool grows(const struct lw_table *table, size_t column)
+{
+	return table->columns[column].grows || !table->columns[column].width;
+}
+
 static struct layout lay_out(const struct lw_table *table, int pane_width, size_t first_column)
 {
-	struct layout layout = {1 + first_column, 0, table->n_columns, 0};
+	struct layout layout = {1 + first_column, 0, 0, 0};
 	int left = pane_width - 1 - least_of(table, 0);
 
 	for (layout.end = layout.first; layout.end < table->n_columns; layout.end++) {
@@ -165,15 +169,12 @@ static struct layout lay_out(const struct lw_table *table, int pane_width, size_
 			break;
 		left -= wanted;
 	}
-	for (size_t c = table->n_columns; c-- > 0;) {
-		bool is_shown = c == 0 || (c >= layout.first && c < layout.end);
-
-		if (is_shown && (table->columns[c].grows || !table->columns[c].width))
-			layout.growing = c;
-	}
+	layout.n_growing = grows(table, 0);
+	for (size_t c = layout.first; c < layout.end; c++)
+		layout.n_growing += grows(table, c);
 	if (layout.end < table->n_columns)
 		left -= GAP; /* for the mark that there are more */
-	layout.extra = left > 0 ? left : 0;
+	layout.extra = left > 0 && layout.n_growing ? left / layout.n_growing : 0;
 	return layout;
 }
 
@@ -188,7 +189,7 @@ static struct layout settle(struct lw_table *table, int pane_width)
 
 static int width_of(const struct lw_table *table, const struct layout *layout, size_t column)
 {
-	return least_of(table, column) + (layout->growing == column ? layout->extra : 0);
+	return least_of(table, column) + (grows(table, column) ? layout->extra : 0);
 }
 
 static size_t next_shown(const struct layout *layout, size_t column)
@@ -218,7 +219,9 @@ static void draw_titles(
 		char text[LW_TABLE_TEXT_BYTES];
 
 		snprintf(text, sizeof(text), "%s%s", table->columns[c].title, mark);
-		draw_text(&table->columns[c], lw_pane_part(pane, x, 0, width, 1),
+		draw_text(&table->columns[c],
+			lw_pane_part(pane, x - (is_sorted && !table->columns[c].is_left), 0,
+				width + is_sorted, 1),
 			is_sorted ? LW_STYLE_STRONG : LW_STYLE_DIM, text);
 		x += width;
 		if (c == 0 && table->first_column > 0)

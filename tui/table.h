@@ -17,7 +17,7 @@ struct lw_table_column {
 	const char *title;
 	int width;    /* at least; 0: 12, and it grows */
 	bool is_left; /* else to the right, as numbers are */
-	bool grows;   /* takes what other columns leave; of one table the first such column does */
+	bool grows;   /* takes what other columns leave, in equal parts with others that do */
 	/* Return: @text, or a text that lives longer. */
 	const char *(*text)(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES]);
 	double (*value)(const void *context, size_t row); /* sorts by it, NAN last. NULL: by text */

@@ -66,6 +66,7 @@ static int add_member(struct making *making, size_t r, const struct lw_step *ste
 
 	stats->n++;
 	stats->mates += batch->n_members - 1;
+	stats->bytes += member->bytes ? (double)member->bytes : (double)NAN;
 	stats->ready_ns += lw_ns_known(member->ready_ns) - (double)step->start_ns;
 	stats->negotiate_ns +=
 		is_known ? (double)lw_intervals_length_ns(&phases->negotiate) : (double)NAN;
@@ -182,8 +183,9 @@ static void finish(struct making *making, size_t t)
 {
 	struct lw_tensor_stats *stats = &making->stats[t];
 	const uint32_t *n_last = making->n_last + t * making->run->ranks.n;
-	double *sums[] = {&stats->ready_ns, &stats->negotiate_ns, &stats->late_ns, &stats->wait_ns,
-		&stats->allreduce_ns, &stats->entry_ns, &stats->misc_ns, &stats->mates};
+	double *sums[] = {&stats->bytes, &stats->ready_ns, &stats->negotiate_ns, &stats->late_ns,
+		&stats->wait_ns, &stats->allreduce_ns, &stats->entry_ns, &stats->misc_ns,
+		&stats->mates};
 	uint64_t n_spreads = making->n_spreads[t];
 
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)

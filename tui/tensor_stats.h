@@ -11,6 +11,7 @@
 
 struct lw_tensor_stats {
 	uint64_t n;       /* times that some rank sent it in a counted step; 0: never */
+	double bytes;     /* NAN: not known */
 	double ready_ns;  /* queued, after the step began on that rank */
 	double spread_ns; /* last rank's moment of queueing after the first's */
 	int32_t last_rank; /* index of who queued it last most often; LW_NONE: nobody, or not known */

@@ -16,13 +16,16 @@ void lw_tensor_print(
 	const struct lw_run *run, uint32_t index, const struct lw_tensor_stats *stats, FILE *out)
 {
 	const struct lw_tensor *tensor = &run->tensors.at[index];
+	double bytes = stats->n        ? stats->bytes
+		       : tensor->bytes ? (double)tensor->bytes
+				       : (double)NAN;
 	char text[4][LW_UNIT_TEXT_BYTES];
 
 	fprintf(out, "%s\n%s of %s. ", tensor->name,
-		tensor->bytes ? lw_bytes_format((double)tensor->bytes, text[0]) : "? bytes",
+		isnan(bytes) ? "? bytes" : lw_bytes_format(bytes, text[0]),
 		dtype_name(tensor->dtype));
 	if (!stats->n) {
-		fputs("No step that counts carries it.\n", out);
+		fputs("No step that counts carries it as such.\n", out);
 		return;
 	}
 	fprintf(out, "Sent %llu times by the ranks in counted steps, with %s others on average.\n",

@@ -93,10 +93,10 @@ static const struct lw_table_column columns[] = {
 		.text = level_text,
 		.value = level_value,
 		.style = level_style},
-	{.title = "stage", .width = 8, .is_left = true, .text = stage_text},
-	{.title = "n", .width = 7, .number = count_of, .format = lw_count_format, .csv = "n"},
-	{.title = "kind", .width = 24, .is_left = true, .text = kind_text},
+	{.title = "n", .width = 5, .number = count_of, .format = lw_count_format, .csv = "n"},
+	{.title = "kind", .width = 20, .is_left = true, .text = kind_text},
 	{.title = "text", .width = 20, .is_left = true, .grows = true, .text = text_text},
+	{.title = "stage", .width = 8, .is_left = true, .text = stage_text},
 };
 
 /* ---- rows --------------------------------------------------------------------------------------- */

@@ -22,7 +22,7 @@ struct state {
 	enum side side;
 	int32_t shown_step; /* what BY_RANK holds */
 	struct lw_focus seen;
-	bool has_tensors;
+	bool has_tensors, was_sorted;
 };
 
 /* ---- columns ------------------------------------------------------------------------------------ */
@@ -94,10 +94,9 @@ static const char *tensor_text(const void *context, size_t row, char text[LW_TAB
 static double tensor_bytes(const void *context, size_t row, int key)
 {
 	const struct lw_phase_rows *rows = context;
-	uint64_t bytes = rows->run->tensors.at[row].bytes;
 
 	(void)key;
-	return bytes ? (double)bytes : (double)NAN;
+	return rows->stats[row].bytes;
 }
 
 static void draw_parts(const struct lw_phase_rows *rows, size_t row, struct lw_pane cell,
@@ -184,13 +183,19 @@ static const struct lw_table_column rank_columns[] = {
 	{.title = "host", .width = 12, .is_left = true, .text = host_text},
 };
 
+enum { ALLREDUCE_COLUMN = 3 };
+
 static const struct lw_table_column tensor_columns[] = {
 	{.title = "tensor", .width = 18, .is_left = true, .grows = true, .text = tensor_text},
 	NS("NEGOTIATE", 9, LW_PHASE_NEGOTIATE, "negotiate_ns"),
 	NS("WAIT", 7, LW_PHASE_WAIT, "wait_ns"),
 	NS("ALLREDUCE", 9, LW_PHASE_ALLREDUCE, "allreduce_ns"),
 	NS("MISC", 7, LW_PHASE_MISC, "misc_ns"),
-	{.title = "queued to done", .width = 14, .is_left = true, .draw = draw_phases},
+	{.title = "queued to done",
+		.width = 14,
+		.is_left = true,
+		.grows = true,
+		.draw = draw_phases},
 	NS("late", 7, LW_PHASE_LATE, "late_ns"),
 	NS("entry", 7, LW_PHASE_ENTRY, "entry_ns"),
 	{.title = "bytes",
@@ -253,6 +258,11 @@ static int open_tensors(struct state *state, struct lw_run *run)
 		status = lw_tensor_stats_make(run, &rows->stats);
 	if (status == LW_OK) {
 		lw_phase_rows_fill_tensors(rows);
+		if (!state->was_sorted) { /* those that take longest on the wire */
+			state->tables[BY_TENSOR].sort = ALLREDUCE_COLUMN;
+			state->tables[BY_TENSOR].is_sorted = true;
+			state->tables[BY_TENSOR].is_descending = state->was_sorted = true;
+		}
 		status = open_table(state, BY_TENSOR, run->tensors.n);
 	}
 	state->has_tensors = status == LW_OK;

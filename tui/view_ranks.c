@@ -285,6 +285,8 @@ static const char *format_ns(double ns, char *text)
 	return lw_ns_format(ns, text);
 }
 
+enum { LEAST_FOR_MAP = 12 };
+
 struct panes {
 	struct lw_pane table, map;
 };
@@ -296,17 +298,19 @@ static struct panes split(const struct state *state, struct lw_pane pane, int n_
 	int n_ranks = (int)(state->table.n_rows < 1000 ? state->table.n_rows : 1000);
 	int n_lines = n_ranks + 1, wanted = n_ranks + LW_HEATMAP_TOP_LINES + 1;
 
-	if (n_lines + wanted > left && n_lines > left * 2 / 5)
+	if (pane.height < LEAST_FOR_MAP)
+		n_lines = left;
+	else if (n_lines + wanted > left && n_lines > left * 2 / 5)
 		n_lines = left - wanted > left * 2 / 5 ? left - wanted : left * 2 / 5;
 	return (struct panes){lw_pane_part(pane, 0, top, pane.width, n_lines),
 		lw_pane_part(pane, 0, top + n_lines, pane.width, left - n_lines)};
 }
 
-static int words_lines(const struct state *state, int width)
+static int words_lines(const struct state *state, int width, int height)
 {
 	int n = (lw_text_width(state->words) + width - 3) / (width > 2 ? width - 2 : 1);
 
-	return n < 1 ? 1 : n > 2 ? 2 : n;
+	return n < 2 || height < LEAST_FOR_MAP ? 1 : 2;
 }
 
 static void follow(struct lw_view *view)
@@ -321,11 +325,20 @@ static void follow(struct lw_view *view)
 	state->map.column = view->focus->step == LW_NONE ? SIZE_MAX : (size_t)view->focus->step;
 }
 
+static void draw_words(const struct state *state, struct lw_pane pane)
+{
+	enum lw_style style = state->rows.summary->stragglers.n ? LW_STYLE_WARN : LW_STYLE_DIM;
+
+	if (lw_pane_wrap(pane, 1, 0, pane.width - 2, style, state->words) > pane.height)
+		lw_pane_rune(pane, pane.width - 1, pane.height - 1, style,
+			lw_glyph(pane.cells, LW_GLYPH_CUT));
+}
+
 static void draw(struct lw_view *view, struct lw_pane pane)
 {
 	struct state *state = view->state;
 	const struct lw_summary *summary = state->rows.summary;
-	int n_words = words_lines(state, pane.width);
+	int n_words = words_lines(state, pane.width, pane.height);
 	struct panes panes = split(state, pane, n_words);
 	char text[LW_TABLE_TEXT_BYTES];
 
@@ -334,8 +347,7 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 		summary->exposed_ns.how == LW_ASSUMED ? ", exposed at most (assumed)" : "",
 		state->rows.run->n_missing_ranks ? "; ranks are missing, see the log" : "");
 	lw_pane_heading(pane, &state->table, LW_STYLE_STRONG, text);
-	lw_pane_wrap(lw_pane_part(pane, 0, 1, pane.width, n_words), 1, 0, pane.width - 2,
-		summary->stragglers.n ? LW_STYLE_WARN : LW_STYLE_DIM, state->words);
+	draw_words(state, lw_pane_part(pane, 0, 1, pane.width, n_words));
 	if (!state->table.n_rows) {
 		lw_pane_print(pane, 1, 3, LW_STYLE_WARN, "No rank is in the run.");
 		return;
@@ -345,6 +357,8 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 		state->map.n_columns ? "%s, rank x step  (t another measure)"
 				     : "%s: no step was found",
 		measures[state->measure].title);
+	if (!panes.map.height)
+		return;
 	lw_pane_rule(panes.map, 0, text);
 	if (state->map.n_columns)
 		lw_heatmap_draw(&state->map,
@@ -392,7 +406,8 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 {
 	struct state *state = view->state;
 	struct lw_cells cells = {.width = input->width, .height = input->height};
-	struct panes panes = split(state, lw_pane_whole(&cells), words_lines(state, input->width));
+	struct panes panes = split(
+		state, lw_pane_whole(&cells), words_lines(state, input->width, input->height));
 	struct lw_input inside = lw_input_inside(input, panes.table.y, panes.table.height);
 
 	switch ((int)input->request) {

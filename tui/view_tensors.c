@@ -50,15 +50,6 @@ static const char *name_text(const void *context, size_t row, char text[LW_TABLE
 	return rows->run->tensors.at[row].name;
 }
 
-static double bytes_of(const void *context, size_t row, int key)
-{
-	const struct rows *rows = context;
-	uint64_t bytes = rows->run->tensors.at[row].bytes;
-
-	(void)key;
-	return bytes ? (double)bytes : (double)NAN;
-}
-
 static const char *dtype_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
 	const struct rows *rows = context;
@@ -100,11 +91,7 @@ enum { READY_COLUMN = 2 };
 
 static const struct lw_table_column tensor_columns[] = {
 	{.title = "tensor", .width = 17, .is_left = true, .grows = true, .text = name_text},
-	{.title = "bytes",
-		.width = 8,
-		.number = bytes_of,
-		.format = lw_bytes_format,
-		.csv = "bytes"},
+	STATISTIC("bytes", 8, bytes, lw_bytes_format, "bytes"),
 	STATISTIC("ready", 7, ready_ns, lw_ns_format, "ready_ns"),
 	STATISTIC("spread", 7, spread_ns, lw_ns_format, "spread_ns"),
 	{.title = "last rank", .width = 9, .text = last_text},
@@ -334,13 +321,31 @@ static void draw_details(struct state *state, struct lw_pane pane)
 
 /* ---- drawing ------------------------------------------------------------------------------------ */
 
-enum { HEADING_LINES = 2 };
+enum { HEADING_LINES = 2, LEAST_FOR_HALVES = 12 };
 
 static int table_lines(const struct state *state, int height)
 {
 	int n_lines = height - HEADING_LINES;
 
+	if (state->has_details && height < LEAST_FOR_HALVES)
+		return 2; /* titles, and what is selected */
 	return state->has_details ? n_lines - n_lines / 2 : n_lines;
+}
+
+static void describe_tensors(
+	const struct state *state, size_t n_steps, char text[LW_TABLE_TEXT_BYTES])
+{
+	const struct rows *rows = &state->rows[TENSORS];
+	size_t n_ranks = rows->run->ranks.n, n_unsent = 0;
+	int n;
+
+	for (size_t t = 0; t < rows->run->tensors.n; t++)
+		n_unsent += rows->stats[t].n == 0;
+	n = snprintf(text, LW_TABLE_TEXT_BYTES, "Tensors: mean of %zu steps, %zu rank%s", n_steps,
+		n_ranks, n_ranks == 1 ? "" : "s");
+	if (n_unsent) /* parameters of DDP go in buckets; broadcasts come before the first step */
+		snprintf(text + n, LW_TABLE_TEXT_BYTES - (size_t)n,
+			"; %zu not sent in these as such", n_unsent);
 }
 
 static void draw_heading(struct lw_view *view, struct lw_pane pane)
@@ -356,8 +361,7 @@ static void draw_heading(struct lw_view *view, struct lw_pane pane)
 	char text[LW_TABLE_TEXT_BYTES];
 
 	if (state->side == TENSORS)
-		snprintf(text, sizeof(text), "Tensors: mean of %zu steps, %zu rank%s",
-			summary->n_steps, run->ranks.n, run->ranks.n == 1 ? "" : "s");
+		describe_tensors(state, summary->n_steps, text);
 	else if (state->side == PATTERNS)
 		snprintf(text, sizeof(text), "Batches as they recur: mean of %zu steps",
 			summary->n_steps);
