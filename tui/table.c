@@ -181,6 +181,16 @@ static struct layout lay_out(const struct lw_table *table, int pane_width, size_
 /* No further to the right than it takes to see the last column. */
 static struct layout settle(struct lw_table *table, int pane_width)
 {
+	size_t sort = table->sort;
+
+	if (table->must_show_sort && sort > 0) {
+		if (sort < 1 + table->first_column)
+			table->first_column = sort - 1;
+		while (table->first_column + 1 < sort &&
+			lay_out(table, pane_width, table->first_column).end <= sort)
+			table->first_column++;
+	}
+	table->must_show_sort = false;
 	while (table->first_column > 0 &&
 		lay_out(table, pane_width, table->first_column - 1).end == table->n_columns)
 		table->first_column--;
@@ -307,6 +317,7 @@ static void sort_by(struct lw_table *table, size_t column)
 {
 	table->is_sorted = column < table->n_columns;
 	table->sort = table->is_sorted ? column : 0;
+	table->must_show_sort = table->is_sorted;
 	/* of numbers the largest are what people look for */
 	table->is_descending =
 		table->is_sorted && has_value(&table->columns[table->sort]) && table->sort > 0;

@@ -41,6 +41,7 @@ struct lw_table {
 	size_t sort;                   /* column */
 	bool is_sorted, is_descending; /* else as they come */
 	size_t first_column;           /* shown after the fixed one */
+	bool must_show_sort;           /* was sorted by another column: scroll to it */
 };
 
 /** lw_table_open() - other rows; sorting stays, the selected place as far as there is one. Return: LW_OK, LW_ERR_NOMEM. */

@@ -204,6 +204,13 @@ static void columns_scroll_no_further_than_the_last_one(void **state)
 	assert_int_equal(table.first_column, 1);
 	assert_string_equal(line(&cells, 0), " name    ~ bar         row");
 	assert_string_equal(line(&cells, 1), ">beta      #######   row 0");
+	table.first_column = 0;
+	press(&table, LW_REQUEST_SORT, 0, 0, 4);
+	press(&table, LW_REQUEST_SORT, 0, 0, 4);
+	press(&table, LW_REQUEST_SORT, 0, 0, 4); /* by a column that is not shown: it comes */
+	lw_table_draw(&table, lw_pane_whole(&cells));
+	assert_int_equal(table.sort, 3);
+	assert_int_equal(table.first_column, 1);
 	assert_int_equal(lw_cells_resize(&cells, 60, 4), LW_OK); /* now all fit */
 	lw_table_draw(&table, lw_pane_whole(&cells));
 	assert_int_equal(table.first_column, 0);
