@@ -77,7 +77,7 @@ static int dump(struct lw_app *app, const struct options *options)
 	status = lw_app_resize(app, options->width, options->height);
 	if (status == LW_OK) {
 		lw_app_show(app, lw_view_find(options->view));
-		lw_app_draw(app);
+		lw_app_draw_all(app);
 		status = keys ? lw_app_keys(app, keys) : lw_fail(LW_ERR_NOMEM, "no memory");
 	}
 	if (status == LW_OK)

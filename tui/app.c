@@ -189,7 +189,20 @@ void lw_app_draw(struct lw_app *app)
 
 bool lw_app_tick(struct lw_app *app)
 {
-	return lw_data_poll(app->data);
+	struct lw_view *view = &app->views[app->current];
+	bool is_changed = lw_data_poll(app->data);
+
+	if (app->mode != LW_APP_HELP && view->ops->tick &&
+		view->generation == app->data->generation + 1)
+		is_changed |= view->ops->tick(view);
+	return is_changed;
+}
+
+void lw_app_draw_all(struct lw_app *app)
+{
+	lw_app_draw(app);
+	while (lw_app_tick(app))
+		lw_app_draw(app);
 }
 
 /* ---- keys --------------------------------------------------------------------------------------- */
@@ -388,7 +401,7 @@ int lw_app_keys(struct lw_app *app, char *keys)
 		else
 			for (; *word; word++)
 				lw_app_key(app, (unsigned char)*word, 0, 0);
-		lw_app_draw(app);
+		lw_app_draw_all(app);
 	}
 	return LW_OK;
 }

@@ -50,11 +50,14 @@ void lw_app_key(struct lw_app *app, uint32_t key, int x, int y);
  * letter by letter. Draws after each. @keys is cut up. Return: LW_OK, LW_ERR_USAGE: no such key. */
 int lw_app_keys(struct lw_app *app, char *keys);
 
-/** lw_app_tick() - time has passed. Return: there is something to draw. */
+/** lw_app_tick() - time has passed. Return: there is something to draw, and more may follow at once. */
 bool lw_app_tick(struct lw_app *app);
 
 /** lw_app_draw() - fill the cells. */
 void lw_app_draw(struct lw_app *app);
+
+/** lw_app_draw_all() - as often as the program would until the view has all that it shows. */
+void lw_app_draw_all(struct lw_app *app);
 
 /** lw_app_show() - switch to a view, by index. */
 void lw_app_show(struct lw_app *app, int view);

@@ -298,7 +298,9 @@ int lw_screen_run(struct lw_app *app, const struct lw_screen_options *options)
 		wint_t code;
 		int kind;
 
-		must_draw |= lw_app_tick(app);
+		bool is_busy = lw_app_tick(app);
+
+		must_draw |= is_busy;
 		if (app->must_redraw)
 			clearok(stdscr, TRUE);
 		if (must_draw || app->must_redraw) {
@@ -308,6 +310,7 @@ int lw_screen_run(struct lw_app *app, const struct lw_screen_options *options)
 		if (app->copied)
 			copy_out(&app->copied);
 		must_draw = app->must_redraw = false;
+		timeout(is_busy ? 0 : TICK_MS);
 		kind = get_wch(&code);
 		while (kind != ERR && status == LW_OK) { /* all there are, then one picture */
 			must_draw = true;
@@ -315,7 +318,6 @@ int lw_screen_run(struct lw_app *app, const struct lw_screen_options *options)
 			timeout(0);
 			kind = app->is_over ? ERR : get_wch(&code);
 		}
-		timeout(TICK_MS);
 	}
 	endwin();
 	if (ending) {

@@ -52,6 +52,9 @@ struct lw_view_ops {
 	int (*open)(struct lw_view *view);
 	/* @pane is all of it; data->analysis is not NULL unless needs_no_analysis */
 	void (*draw)(struct lw_view *view, struct lw_pane pane);
+	/* Go on with what open() began and no single draw() could wait for, some 10 ms of it at a time. Called
+	 * while this view is shown and open. Return: it did something: draw, and call again. May be NULL */
+	bool (*tick)(struct lw_view *view);
 	/* Return: understood; else the program may have a use for it. May be NULL */
 	bool (*request)(struct lw_view *view, const struct lw_input *input);
 	/* Select the next (@by 1) or last (-1) line that holds @text, capitals alike; @by 0: this one counts too.

@@ -9,7 +9,6 @@
  *	size 80x24      the terminal's; also in the middle
  *	ascii           no characters beyond ASCII
  *	keys 2 <Down>   as `lapwing tui --keys`
- *	wait            until the view has computed all it shows
  *	screen          the cells go to CASE.screen
  *	# anything
  * LAPWING_UPDATE_GOLDEN=1 writes CASE.screen anew: read the difference before it is committed.
@@ -84,12 +83,8 @@ static void play_line(struct player *p, char *line)
 	} else if (!strncmp(line, "keys ", 5)) {
 		if (lw_app_keys(&p->app, line + 5) < 0)
 			die(p, lw_error_text());
-	} else if (!strcmp(line, "wait")) {
-		do
-			lw_app_draw(&p->app);
-		while (lw_app_tick(&p->app));
 	} else if (!strcmp(line, "screen")) {
-		lw_app_draw(&p->app);
+		lw_app_draw_all(&p->app);
 		fprintf(p->out, "==== line %d, %dx%d\n", p->n_line, p->app.cells.width,
 			p->app.cells.height);
 		if (lw_app_write_screen(&p->app, p->out) < 0)
