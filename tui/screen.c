@@ -295,10 +295,9 @@ int lw_screen_run(struct lw_app *app, const struct lw_screen_options *options)
 		return status;
 	status = lw_app_resize(app, COLS, LINES);
 	while (status == LW_OK && !app->is_over && !ending) {
+		bool is_busy = lw_app_tick(app);
 		wint_t code;
 		int kind;
-
-		bool is_busy = lw_app_tick(app);
 
 		must_draw |= is_busy;
 		if (app->must_redraw)

@@ -128,12 +128,20 @@ static int choose_settings(struct lw_answer *answer)
 	return status;
 }
 
-static int forecast_one(struct lw_answer *answer, size_t i)
+bool lw_answer_is_made(const struct lw_answer *answer, size_t i)
+{
+	return answer->forecasts[i].model != NULL;
+}
+
+int lw_answer_one(struct lw_answer *answer, size_t i)
 {
 	const struct lw_model *model = answer->ask.model;
 	struct lw_whatif whatif = answer->ask.whatif;
 	size_t n_models;
+	int status;
 
+	if (lw_answer_is_made(answer, i))
+		return LW_OK;
 	if (answer->ask.question == LW_ASK_GRID) {
 		double row = answer->rows.at[i / answer->columns.n];
 		double column = answer->columns.at[i % answer->columns.n];
@@ -146,10 +154,13 @@ static int forecast_one(struct lw_answer *answer, size_t i)
 	} else if (answer->ask.question == LW_ASK_MODELS) {
 		model = &lw_models(&n_models)[i];
 	}
-	return lw_forecast(answer->predictor, model, &whatif, &answer->forecasts[i]);
+	status = lw_forecast(answer->predictor, model, &whatif, &answer->forecasts[i]);
+	if (status < 0)
+		answer->forecasts[i].prediction.step_ns.value = NAN;
+	return status;
 }
 
-int lw_answer(
+int lw_answer_begin(
 	struct lw_predictor *predictor, const struct lw_ask *ask, struct lw_answer *ret_answer)
 {
 	int status;
@@ -162,10 +173,20 @@ int lw_answer(
 	if (!ret_answer->forecasts)
 		return lw_fail(
 			LW_ERR_NOMEM, "no memory for %zu predictions", ret_answer->n_forecasts);
-	for (size_t i = 0; i < ret_answer->n_forecasts && status == LW_OK; i++) {
+	for (size_t i = 0; i < ret_answer->n_forecasts; i++)
+		ret_answer->forecasts[i].prediction.step_ns.value = NAN;
+	return LW_OK;
+}
+
+int lw_answer(
+	struct lw_predictor *predictor, const struct lw_ask *ask, struct lw_answer *ret_answer)
+{
+	int status = lw_answer_begin(predictor, ask, ret_answer);
+
+	for (size_t i = 0; status == LW_OK && i < ret_answer->n_forecasts; i++) {
 		if (ask->progress)
 			ask->progress(i, ret_answer->n_forecasts);
-		status = forecast_one(ret_answer, i);
+		status = lw_answer_one(ret_answer, i);
 	}
 	return status;
 }

@@ -61,6 +61,19 @@ int lw_answer(
 	struct lw_predictor *predictor, const struct lw_ask *ask, struct lw_answer *ret_answer);
 void lw_answer_done(struct lw_answer *answer);
 
+/**
+ * lw_answer_begin() - the same without the forecasts: each is not known (NAN) until lw_answer_one() made it.
+ * For who cannot wait for all of them. Return: as lw_answer().
+ */
+int lw_answer_begin(
+	struct lw_predictor *predictor, const struct lw_ask *ask, struct lw_answer *ret_answer);
+
+/** lw_answer_one() - make the @i-th forecast, unless it was made. Return: LW_OK or lw_forecast()'s errors. */
+int lw_answer_one(struct lw_answer *answer, size_t i);
+
+/** lw_answer_is_made() - whether the @i-th forecast was. */
+bool lw_answer_is_made(const struct lw_answer *answer, size_t i);
+
 /** lw_answer_best() - of a grid: the fastest forecast; those that are not extrapolated go first. */
 const struct lw_forecast *lw_answer_best(const struct lw_answer *answer);
 

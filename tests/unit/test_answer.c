@@ -254,9 +254,34 @@ static void a_torch_ddp_job_whose_buckets_are_fixed_has_no_grid(void **state)
 	close_job(&f);
 }
 
+static void a_grid_made_one_by_one_is_the_grid_made_at_once(void **state)
+{
+	struct fixture f = {0};
+	struct lw_answer answer;
+
+	(void)state;
+	open_job(&f, 3, 0);
+	ask(&f, LW_ASK_GRID, 0);
+	assert_int_equal(lw_answer_begin(f.predictor, &f.answer.ask, &answer), LW_OK);
+	assert_int_equal(answer.n_forecasts, f.answer.n_forecasts);
+	assert_null(lw_answer_best(&answer));
+	for (size_t i = answer.n_forecasts; i-- > 0;) {
+		assert_false(lw_answer_is_made(&answer, i));
+		assert_int_equal(lw_answer_one(&answer, i), LW_OK);
+		assert_true(lw_answer_is_made(&answer, i));
+		assert_true(answer.forecasts[i].prediction.step_ns.value ==
+			    f.answer.forecasts[i].prediction.step_ns.value);
+	}
+	assert_int_equal(lw_answer_best(&answer) - answer.forecasts,
+		lw_answer_best(&f.answer) - f.answer.forecasts);
+	lw_answer_done(&answer);
+	close_job(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_grid_made_one_by_one_is_the_grid_made_at_once),
 		cmocka_unit_test(a_curve_holds_powers_of_two_and_the_recorded_ranks),
 		cmocka_unit_test(efficiency_is_one_rank_over_n_and_lies_in_its_band),
 		cmocka_unit_test(the_recorded_setting_is_one_cell_and_is_what_was_measured),
