@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/fit/bootstrap.h"
 #include "analyzer/fit/collect.h"
@@ -259,6 +260,11 @@ static int choose_costs(const struct fitting *f)
 
 		if (status < 0)
 			return status;
+		f->fit->cost[k].sizes = malloc((n + 1) * sizeof(*f->sizes));
+		if (!f->fit->cost[k].sizes)
+			return LW_ERR_NOMEM;
+		memcpy(f->fit->cost[k].sizes, f->sizes, n * sizeof(*f->sizes));
+		f->fit->cost[k].n_sizes = n;
 	}
 	return LW_OK;
 }
@@ -399,8 +405,10 @@ int lw_fit_run(struct lw_run *run, struct lw_fit *ret_fit)
 
 void lw_fit_done(struct lw_fit *fit)
 {
-	for (size_t k = 0; k < LW_FIT_N_COSTS; k++)
+	for (size_t k = 0; k < LW_FIT_N_COSTS; k++) {
 		lw_cost_done(&fit->cost[k].cost);
+		free(fit->cost[k].sizes);
+	}
 	free(fit->layers);
 	*fit = (struct lw_fit){0};
 }

@@ -101,6 +101,8 @@ enum { LW_FIT_IDLE_NS = 1000000 };
 struct lw_fit_cost {
 	struct lw_cost cost; /* the chosen form; copies and set-up: always affine */
 	struct lw_figure a_ns, b_ns_per_byte; /* of the affine form, whatever was chosen */
+	struct lw_size *sizes;                /* what it was fitted to, ascending; owned */
+	size_t n_sizes;
 };
 
 struct lw_fit_layer {    /* in the order in which gradients become ready */
@@ -138,5 +140,9 @@ int lw_fit_store(struct lw_run *run, const struct lw_fit *fit);
 /** lw_fit_figure_name(), lw_fit_cost_name() - names in table fit. */
 const char *lw_fit_figure_name(enum lw_fit_figure figure);
 const char *lw_fit_cost_name(enum lw_fit_cost_kind kind);
+
+/** lw_fit_figure_note(), lw_fit_cost_note() - what it is, in a few words. */
+const char *lw_fit_figure_note(enum lw_fit_figure figure);
+const char *lw_fit_cost_note(enum lw_fit_cost_kind kind);
 
 #endif /* LAPWING_ANALYZER_FIT_FIT_H */

@@ -17,7 +17,7 @@ const char *lw_fit_figure_name(enum lw_fit_figure figure)
 	return names[figure];
 }
 
-static const char *figure_note(size_t figure)
+const char *lw_fit_figure_note(enum lw_fit_figure figure)
 {
 	static const char *const notes[] = {
 #define X(name, text, note, missing) note,
@@ -39,7 +39,7 @@ const char *lw_fit_cost_name(enum lw_fit_cost_kind kind)
 	return names[kind];
 }
 
-static const char *cost_note(size_t kind)
+const char *lw_fit_cost_note(enum lw_fit_cost_kind kind)
 {
 	static const char *const notes[] = {
 #define X(name, text, note) note,
@@ -97,11 +97,12 @@ static void put_cost(struct writing *w, size_t kind, const struct lw_fit_cost *f
 		kind <= LW_FIT_COST_REDUCESCATTER)
 		return; /* most jobs have none */
 	snprintf(note, sizeof(note), "%s; best form: %s, %.0f samples of %zu sizes",
-		cost_note(kind), lw_cost_form_name(cost->form), cost->n, cost->n_sizes);
+		lw_fit_cost_note((enum lw_fit_cost_kind)kind), lw_cost_form_name(cost->form),
+		cost->n, cost->n_sizes);
 	snprintf(full, sizeof(full), "%s.a_ns", name);
 	put(w, full, fitted->a_ns, note);
 	snprintf(full, sizeof(full), "%s.b_ns_per_byte", name);
-	put(w, full, fitted->b_ns_per_byte, cost_note(kind));
+	put(w, full, fitted->b_ns_per_byte, lw_fit_cost_note((enum lw_fit_cost_kind)kind));
 	if (cost->form == LW_COST_NONE)
 		return;
 	put_plain(w, name, "min_bytes", cost->min_bytes);
@@ -128,7 +129,8 @@ static int put_all(struct lw_store *store, const struct lw_run *run, const struc
 	if (status < 0)
 		return status;
 	for (size_t i = 0; i < LW_FIT_N_FIGURES; i++)
-		put(&w, lw_fit_figure_name((enum lw_fit_figure)i), fit->figure[i], figure_note(i));
+		put(&w, lw_fit_figure_name((enum lw_fit_figure)i), fit->figure[i],
+			lw_fit_figure_note((enum lw_fit_figure)i));
 	for (size_t k = 0; k < LW_FIT_N_COSTS; k++)
 		put_cost(&w, k, &fit->cost[k]);
 	for (size_t i = 0; i < fit->n_layers; i++) {
