@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * trace.h - one step of a what-if, operation by operation: what a prediction looks like over time.
+ *
+ * Reads:  a replay.   Writes: nothing.   Not for: how long steps are (replay.h), which need no trace.
+ */
+#ifndef LAPWING_ANALYZER_SIMULATE_TRACE_H
+#define LAPWING_ANALYZER_SIMULATE_TRACE_H
+
+#include "analyzer/simulate/replay.h"
+
+/* Times are ns since the first rank began the step; as simulated, so without the replay's correction. */
+struct lw_trace_rank {
+	int64_t start_ns, blocked_ns, resumed_ns, end_ns; /* blocked until resumed: exposed */
+};
+
+struct lw_trace_op { /* one collective, by start; the same on all ranks */
+	uint64_t bytes;
+	uint32_t n_tensors; /* 0 = not known */
+	/* wire: from the last rank's start to the end. DDP: its copies are not seen, so both are the same */
+	int64_t start_ns, wire_start_ns, wire_end_ns, end_ns;
+};
+
+struct lw_trace {
+	uint32_t
+		step; /* of the replay's, 0 .. lw_replay_n() - 1: the one whose length is nearest to the middle */
+	double length_ns; /* of it, mean over ranks */
+	uint32_t n_ranks;
+	struct lw_trace_rank *ranks;
+	lw_vec(struct lw_trace_op) ops;
+};
+
+/**
+ * lw_replay_trace() - the most ordinary of the steps under @whatif.
+ * Return: as lw_replay_predict(). Free with lw_trace_done(), which is allowed in any case.
+ */
+int lw_replay_trace(
+	struct lw_replay *replay, const struct lw_whatif *whatif, struct lw_trace *ret_trace);
+void lw_trace_done(struct lw_trace *trace);
+
+#endif /* LAPWING_ANALYZER_SIMULATE_TRACE_H */
