@@ -41,6 +41,8 @@ struct lw_advice {
 	char *code;                 /* lines to paste, the last without a newline; NULL = none */
 	struct lw_figure step_ns;   /* the step with it, for one backward pass */
 	struct lw_figure gain_frac; /* of the recorded step; low > 0 */
+	/* the trial that it stands on: what the step then consists of; of several, the first */
+	struct lw_prediction prediction;
 };
 
 struct lw_finding {

@@ -132,7 +132,8 @@ int lw_advise_add(struct lw_advice_list *list, const struct lw_adviser *self,
 	enum lw_advice_kind kind, const struct lw_trial *trial, struct lw_advice **ret_advice)
 {
 	const struct lw_prediction *prediction = &trial->prediction;
-	struct lw_advice advice = {.id = self->id, .title = self->title, .kind = kind};
+	struct lw_advice advice = {
+		.id = self->id, .title = self->title, .kind = kind, .prediction = *prediction};
 
 	snprintf(advice.sure, sizeof(advice.sure),
 		"replayed over %u steps; the replay of the %s was off by %.1f %%%s%s",
