@@ -1,16 +1,380 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tui/view.h"
+/*
+ * view_advice.c - what to change, how much it would gain, and how sure that is; Enter: the whole story.
+ *
+ * Advice comes first, in its own order, then findings: what was looked for and why there is nothing to
+ * advise. The story is the text of `advise --explain`, under the recorded step and the predicted one.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/advise/trial.h"
+#include "analyzer/emit/advice.h"
+#include "base/units.h"
+#include "tui/lines.h"
+#include "tui/predict.h"
+#include "tui/table.h"
+
+enum { NARROW = 60, DETAIL_LINES = 9, STORY_BARS = 7 };
+
+struct state {
+	const struct lw_advice_list *list; /* of the analysis that was opened */
+	struct lw_table table;
+	bool is_story;
+	struct lw_lines story;
+	struct lw_share recorded;
+};
+
+/* ---- rows: advice, then findings ---------------------------------------------------------------- */
+
+static const struct lw_advice *advice_of(const struct lw_advice_list *list, size_t row)
+{
+	return row < list->advice.n ? &list->advice.at[row] : NULL;
+}
+
+/* The @row-th line; findings for who asks after one adviser only come last. */
+static const struct lw_finding *finding_of(const struct lw_advice_list *list, size_t row)
+{
+	size_t at = list->advice.n;
+
+	for (int is_minor = 0; is_minor < 2; is_minor++)
+		for (size_t i = 0; i < list->findings.n; i++)
+			if (list->findings.at[i].is_minor == is_minor && at++ == row)
+				return &list->findings.at[i];
+	return NULL;
+}
+
+static const char *id_of(const struct lw_advice_list *list, size_t row)
+{
+	const struct lw_advice *advice = advice_of(list, row);
+	const struct lw_finding *finding = finding_of(list, row);
+
+	return advice ? advice->id : finding ? finding->id : NULL;
+}
+
+static const char *rank_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	if (!advice_of(context, row))
+		return "-";
+	snprintf(text, LW_TABLE_TEXT_BYTES, "%zu", row + 1);
+	return text;
+}
+
+static double rank_value(const void *context, size_t row)
+{
+	(void)context;
+	return (double)row;
+}
+
+/* "HOROVOD_CYCLE_TIME=1 ..": what one does, not only what it is about. */
+static const char *what_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	const struct lw_advice *advice = advice_of(context, row);
+	const struct lw_finding *finding = finding_of(context, row);
+	size_t n;
+
+	if (!advice)
+		return finding ? finding->text : "";
+	n = (size_t)snprintf(text, LW_TABLE_TEXT_BYTES, "%s", advice->title);
+	for (uint32_t i = 0; i < advice->n_sets && n < LW_TABLE_TEXT_BYTES; i++)
+		n += (size_t)snprintf(text + n, LW_TABLE_TEXT_BYTES - n, "%s%s=%s", i ? " " : ": ",
+			advice->set[i].name, advice->set[i].value);
+	return text;
+}
+
+static const char *gain_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	const struct lw_advice *advice = advice_of(context, row);
+
+	if (!advice)
+		return "";
+	snprintf(text, LW_TABLE_TEXT_BYTES, "%.1f %% (%.1f-%.1f)", 100 * advice->gain_frac.value,
+		100 * advice->gain_frac.low, 100 * advice->gain_frac.high);
+	return text;
+}
+
+static double gain_value(const void *context, size_t row)
+{
+	const struct lw_advice *advice = advice_of(context, row);
+
+	return advice ? advice->gain_frac.value : (double)NAN;
+}
+
+static enum lw_style gain_style(const void *context, size_t row)
+{
+	return advice_of(context, row) ? LW_STYLE_GOOD : LW_STYLE_TEXT;
+}
+
+static const char *kind_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	const struct lw_advice *advice = advice_of(context, row);
+	const struct lw_finding *finding = finding_of(context, row);
+
+	(void)text;
+	if (!advice)
+		return finding && finding->is_minor ? "note" : "finding";
+	return lw_advice_kind_name(advice->kind);
+}
+
+/* Whether it stands on what was seen, in a word; the story has the sentence. */
+static const char *sure_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	const struct lw_advice *advice = advice_of(context, row);
+	const char *why = advice ? advice->step_ns.why : NULL;
+
+	(void)text;
+	if (!advice)
+		return "";
+	return why ? "assumed" : "predicted";
+}
+
+static const struct lw_table_column columns[] = {
+	{"#", 2, .text = rank_text, .value = rank_value},
+	{"what to change", 0, .is_left = true, .text = what_text},
+	{"less, of a step", 18, .text = gain_text, .value = gain_value, .style = gain_style},
+	{"sure", 9, .is_left = true, .text = sure_text},
+	{"kind", 8, .is_left = true, .text = kind_text},
+};
+enum { N_COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+
+/* ---- opening ------------------------------------------------------------------------------------ */
+
+/* The trial that an advice has its figures of; NULL: its adviser kept none. */
+static const struct lw_trial *trial_of(
+	const struct lw_advice_list *list, const struct lw_advice *advice)
+{
+	const struct lw_trial *trial;
+
+	lw_vec_foreach (trial, &list->tried)
+		if (!strcmp(trial->id, advice->id) && trial->step_ns.value == advice->step_ns.value)
+			return trial;
+	return NULL;
+}
+
+static int open_story(struct state *state)
+{
+	size_t row = lw_table_row(&state->table), n;
+	char *text = NULL;
+	FILE *out;
+
+	lw_lines_done(&state->story);
+	if (row == SIZE_MAX)
+		return LW_OK;
+	out = open_memstream(&text, &n);
+	if (!out)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	lw_advice_explain_text(state->list, id_of(state->list, row), out);
+	if (fclose(out) != 0) {
+		free(text);
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	}
+	return lw_lines_take(&state->story, text);
+}
+
+static int open(struct lw_view *view)
+{
+	struct state *state = view->state;
+	int status;
+
+	state->list = &view->data->analysis->advice;
+	if (state->list->replay)
+		state->recorded = lw_share_of(state->list->replay, &state->list->base);
+	status = lw_table_open(&state->table, columns, N_COLUMNS,
+		state->list->advice.n + state->list->findings.n, state->list);
+	if (status == LW_OK && state->is_story)
+		status = open_story(state);
+	return status;
+}
+
+static void done(struct lw_view *view)
+{
+	struct state *state = view->state;
+
+	lw_table_done(&state->table);
+	lw_lines_done(&state->story);
+}
+
+/* ---- drawing ------------------------------------------------------------------------------------ */
+
+/* Return: lines. */
+static int draw_bars(const struct state *state, struct lw_pane pane, size_t row)
+{
+	const struct lw_advice *advice = advice_of(state->list, row);
+	const struct lw_trial *trial = advice ? trial_of(state->list, advice) : NULL;
+	struct lw_share predicted;
+
+	if (!state->list->replay)
+		return 0;
+	if (!trial)
+		return lw_shares_draw(pane, 0, &state->recorded, NULL);
+	predicted = lw_share_of(state->list->replay, &trial->prediction);
+	return lw_shares_draw(pane, 0, &state->recorded, &predicted);
+}
+
+static void draw_lines_to_copy(const struct lw_advice *advice, struct lw_pane pane, int y)
+{
+	const char *line = advice->code;
+
+	for (uint32_t i = 0; i < advice->n_sets && (!line || advice->kind == LW_ADVICE_SET); i++)
+		lw_pane_print(pane, 3, y++, LW_STYLE_GOOD, "export %s=%s", advice->set[i].name,
+			advice->set[i].value);
+	for (; line && *line; line += *line == '\n') {
+		char text[LW_TABLE_TEXT_BYTES];
+		size_t n = strcspn(line, "\n");
+
+		snprintf(text, sizeof(text), "%.*s", (int)n, line);
+		lw_pane_text(pane, 3, y++, pane.width - 4, LW_STYLE_GOOD, text);
+		line += n;
+	}
+}
+
+/* Of the selected line: the words that the list had no room for. */
+static void draw_detail(const struct state *state, struct lw_pane pane, size_t row)
+{
+	const struct lw_advice *advice = advice_of(state->list, row);
+	const struct lw_finding *finding = finding_of(state->list, row);
+	int y = 0;
+
+	lw_pane_fill(pane, 0, y++, pane.width, LW_STYLE_DIM, lw_glyph(pane.cells, LW_GLYPH_LINE));
+	if (finding) {
+		lw_pane_print(pane, 1, y++, LW_STYLE_DIM, "%s", finding->id);
+		lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_TEXT, finding->text);
+		return;
+	}
+	y += draw_bars(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row);
+	y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_TEXT, advice->why);
+	y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_DIM, advice->sure);
+	draw_lines_to_copy(advice, pane, y);
+}
+
+/* No line at all: the adviser's reason, and the way out of it. */
+static void draw_nothing(const struct state *state, struct lw_pane pane)
+{
+	if (!state->list->replay)
+		lw_predict_refuse(pane, state->list->why_not[0] ? state->list->why_not
+								: state->list->baseline_ns.why);
+	else
+		lw_pane_wrap(pane, 1, 1, pane.width - 2, LW_STYLE_TEXT,
+			"No adviser has anything to say of this run: nothing that was tried is "
+			"predicted to gain more than its own error.");
+}
+
+static void draw_list(struct state *state, struct lw_pane pane)
+{
+	size_t row = lw_table_row(&state->table);
+	int list_lines = (int)state->table.n_rows + 1, most = pane.height - 12, y = 0;
+	char top[LW_ADVICE_TEXT_BYTES];
+
+	if (row == SIZE_MAX) {
+		draw_nothing(state, pane);
+		return;
+	}
+	if (state->list->replay) {
+		lw_pane_text(pane, 1, y++, pane.width - 2, LW_STYLE_STRONG,
+			lw_advise_top_line(state->list, top));
+	} else if (state->list->why_not[0]) {
+		y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_WARN, state->list->why_not);
+	}
+	if (list_lines > most - y)
+		list_lines = most - y > 3 ? most - y : 3;
+	lw_table_draw(&state->table, lw_pane_part(pane, 0, y, pane.width, list_lines));
+	y += list_lines;
+	draw_detail(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row);
+}
+
+static void draw_story(struct state *state, struct lw_pane pane)
+{
+	size_t row = lw_table_row(&state->table);
+	int y = 0;
+
+	if (row != SIZE_MAX && pane.height > 2 * STORY_BARS) {
+		y = draw_bars(state, lw_pane_part(pane, 0, 0, pane.width, STORY_BARS), row);
+		lw_pane_fill(pane, 0, y++, pane.width, LW_STYLE_DIM,
+			lw_glyph(pane.cells, LW_GLYPH_LINE));
+	}
+	lw_lines_draw(&state->story, lw_pane_part(pane, 0, y, pane.width, pane.height - y));
+}
 
 static void draw(struct lw_view *view, struct lw_pane pane)
 {
-	(void)view;
-	lw_pane_print(pane, 1, 1, LW_STYLE_DIM, "not built yet");
+	struct state *state = view->state;
+
+	if (state->is_story && state->story.at.n)
+		draw_story(state, pane);
+	else
+		draw_list(state, pane);
+}
+
+/* ---- requests ----------------------------------------------------------------------------------- */
+
+static bool request(struct lw_view *view, const struct lw_input *input)
+{
+	struct state *state = view->state;
+	struct lw_input inner = *input;
+
+	if (state->is_story) {
+		if (input->request == LW_REQUEST_BACK || input->request == LW_REQUEST_ENTER)
+			state->is_story = false;
+		else
+			return lw_lines_request(&state->story, input->request);
+		return true;
+	}
+	if (input->request == LW_REQUEST_ENTER) {
+		if (open_story(state) < 0)
+			lw_error_clear();
+		state->is_story = state->story.at.n > 0;
+		state->story.top = 0;
+		return true;
+	}
+	inner.y -= 1; /* the line above the list */
+	inner.height = inner.height > 14 ? inner.height - 12 : 3;
+	return lw_table_request(&state->table, &inner);
+}
+
+static bool find(struct lw_view *view, const char *text, int by)
+{
+	struct state *state = view->state;
+
+	return state->is_story ? lw_lines_find(&state->story, text, by)
+			       : lw_table_find(&state->table, text, by);
+}
+
+static bool copy(struct lw_view *view, FILE *out)
+{
+	struct state *state = view->state;
+	size_t row = lw_table_row(&state->table);
+	const struct lw_advice *advice = row == SIZE_MAX ? NULL : advice_of(state->list, row);
+
+	if (!advice || (advice->n_sets == 0 && !advice->code))
+		return false;
+	for (uint32_t i = 0; i < advice->n_sets && (!advice->code || advice->kind == LW_ADVICE_SET);
+		i++)
+		fprintf(out, "export %s=%s\n", advice->set[i].name, advice->set[i].value);
+	if (advice->code)
+		fprintf(out, "%s\n", advice->code);
+	return true;
+}
+
+static int write(struct lw_view *view, FILE *out)
+{
+	struct state *state = view->state;
+
+	return lw_table_write(&state->table, out);
 }
 
 const struct lw_view_ops lw_view_advice = {
 	.name = "advice",
 	.label = "advice",
-	.title = "not built yet",
-	.hint = "",
+	.title = "what to change, what it would gain, and the lines to paste",
+	.hint = "Enter the whole story  y copy its lines  Esc back  e CSV",
+	.state_bytes = sizeof(struct state),
+	.open = open,
 	.draw = draw,
+	.request = request,
+	.find = find,
+	.copy = copy,
+	.write = write,
+	.extension = "csv",
+	.done = done,
 };
