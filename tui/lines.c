@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SIDE_STEP = 8, MOST_LEFT = 400 };
+
 void lw_lines_done(struct lw_lines *lines)
 {
 	free(lines->text);
@@ -37,9 +39,15 @@ void lw_lines_draw(struct lw_lines *lines, struct lw_pane pane)
 		lines->top = last_top(lines);
 	for (int y = 0; y < pane.height && lines->top + (size_t)y < lines->at.n; y++) {
 		size_t i = lines->top + (size_t)y;
+		const char *line = lines->at.at[i];
+
+		for (int left = 0; left < lines->left && *line; left++)
+			do
+				line++;
+			while ((*line & 0xc0) == 0x80);
 
 		lw_pane_text(pane, 1, y, pane.width - 1,
-			i + 1 == lines->found ? LW_STYLE_SELECTED : LW_STYLE_TEXT, lines->at.at[i]);
+			i + 1 == lines->found ? LW_STYLE_SELECTED : LW_STYLE_TEXT, line);
 	}
 	if (lines->top < last_top(lines) && pane.height > 0)
 		lw_pane_rune(pane, pane.width - 1, pane.height - 1, LW_STYLE_STRONG,
@@ -54,6 +62,12 @@ bool lw_lines_request(struct lw_lines *lines, enum lw_request request)
 	long page = lines->height > 1 ? lines->height - 1 : 1, by = 0;
 
 	switch ((int)request) {
+	case LW_REQUEST_LEFT:
+		lines->left -= lines->left > 0 ? SIDE_STEP : 0;
+		return true;
+	case LW_REQUEST_RIGHT:
+		lines->left += lines->left < MOST_LEFT ? SIDE_STEP : 0;
+		return true;
 	case LW_REQUEST_UP:
 		by = -1;
 		break;

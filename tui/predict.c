@@ -182,12 +182,19 @@ struct lw_share lw_share_of(const struct lw_replay *replay, const struct lw_pred
 			[LW_SHARE_WAIT] = totals->exposed_cycle_ns / n,
 			[LW_SHARE_POLL] = totals->exposed_poll_ns / n},
 		.n_ops = (double)totals->n_batches / n};
+
+	lw_share_resize(&share, share.step_ns);
+	return share;
+}
+
+void lw_share_resize(struct lw_share *share, double step_ns)
+{
 	double exposed_ns = 0;
 
 	for (int i = LW_SHARE_WIRE; i < LW_SHARE_COUNT; i++)
-		exposed_ns += share.part_ns[i];
-	share.part_ns[LW_SHARE_COMPUTE] = fmax(share.step_ns - exposed_ns, 0);
-	return share;
+		exposed_ns += share->part_ns[i];
+	share->step_ns = step_ns;
+	share->part_ns[LW_SHARE_COMPUTE] = fmax(step_ns - exposed_ns, 0);
 }
 
 enum { NAME_WIDTH = 10, STEP_WIDTH = 9, PART_WIDTH = 12, LEAST_BAR = 10 };

@@ -68,6 +68,9 @@ struct lw_share { /* what a step of one backward pass consists of, ns; exposed p
 
 struct lw_share lw_share_of(const struct lw_replay *replay, const struct lw_prediction *prediction);
 
+/** lw_share_resize() - another length of it: what is not exposed is then more or less. */
+void lw_share_resize(struct lw_share *share, double step_ns);
+
 /** lw_shares_draw() - recorded above predicted on one scale, with numbers. @predicted may be NULL. Return: lines. */
 int lw_shares_draw(struct lw_pane pane, int y, const struct lw_share *recorded,
 	const struct lw_share *predicted);

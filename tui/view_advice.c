@@ -7,7 +7,6 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyzer/advise/trial.h"
 #include "analyzer/emit/advice.h"
@@ -16,7 +15,7 @@
 #include "tui/predict.h"
 #include "tui/table.h"
 
-enum { NARROW = 60, DETAIL_LINES = 9, STORY_BARS = 7 };
+enum { MOST_COPY_LINES = 3, STORY_BARS = 7 };
 
 struct state {
 	const struct lw_advice_list *list; /* of the analysis that was opened */
@@ -140,18 +139,6 @@ enum { N_COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 
 /* ---- opening ------------------------------------------------------------------------------------ */
 
-/* The trial that an advice has its figures of; NULL: its adviser kept none. */
-static const struct lw_trial *trial_of(
-	const struct lw_advice_list *list, const struct lw_advice *advice)
-{
-	const struct lw_trial *trial;
-
-	lw_vec_foreach (trial, &list->tried)
-		if (!strcmp(trial->id, advice->id) && trial->step_ns.value == advice->step_ns.value)
-			return trial;
-	return NULL;
-}
-
 static int open_story(struct state *state)
 {
 	size_t row = lw_table_row(&state->table), n;
@@ -201,32 +188,52 @@ static void done(struct lw_view *view)
 static int draw_bars(const struct state *state, struct lw_pane pane, size_t row)
 {
 	const struct lw_advice *advice = advice_of(state->list, row);
-	const struct lw_trial *trial = advice ? trial_of(state->list, advice) : NULL;
 	struct lw_share predicted;
 
 	if (!state->list->replay)
 		return 0;
-	if (!trial)
+	if (!advice)
 		return lw_shares_draw(pane, 0, &state->recorded, NULL);
-	predicted = lw_share_of(state->list->replay, &trial->prediction);
+	predicted = lw_share_of(state->list->replay, &advice->prediction);
+	lw_share_resize(&predicted, advice->step_ns.value);
 	return lw_shares_draw(pane, 0, &state->recorded, &predicted);
 }
 
-static void draw_lines_to_copy(const struct lw_advice *advice, struct lw_pane pane, int y)
+/* As `y` copies them. */
+static void write_lines(const struct lw_advice *advice, FILE *out)
 {
-	const char *line = advice->code;
+	bool has_sets = !advice->code || advice->kind == LW_ADVICE_SET;
 
-	for (uint32_t i = 0; i < advice->n_sets && (!line || advice->kind == LW_ADVICE_SET); i++)
-		lw_pane_print(pane, 3, y++, LW_STYLE_GOOD, "export %s=%s", advice->set[i].name,
-			advice->set[i].value);
-	for (; line && *line; line += *line == '\n') {
-		char text[LW_TABLE_TEXT_BYTES];
-		size_t n = strcspn(line, "\n");
+	for (uint32_t i = 0; has_sets && i < advice->n_sets; i++)
+		fprintf(out, "export %s=%s\n", advice->set[i].name, advice->set[i].value);
+	if (advice->code)
+		fprintf(out, "%s\n", advice->code);
+}
 
-		snprintf(text, sizeof(text), "%.*s", (int)n, line);
-		lw_pane_text(pane, 3, y++, pane.width - 4, LW_STYLE_GOOD, text);
-		line += n;
+/* Return: lines. */
+static int draw_lines_to_copy(const struct lw_advice *advice, struct lw_pane pane, int y)
+{
+	struct lw_lines lines = {0};
+	char *text = NULL;
+	size_t n, n_shown = 0;
+	FILE *out = open_memstream(&text, &n);
+
+	if (!out)
+		return 0;
+	write_lines(advice, out);
+	if (fclose(out) != 0 || lw_lines_take(&lines, text) < 0) {
+		lw_lines_done(&lines);
+		return 0;
 	}
+	for (; n_shown < lines.at.n && n_shown < MOST_COPY_LINES; n_shown++)
+		lw_pane_text(pane, 3, y + (int)n_shown, pane.width - 4, LW_STYLE_GOOD,
+			lines.at.at[n_shown]);
+	if (n_shown < lines.at.n)
+		lw_pane_print(pane, 3, y + (int)n_shown++, LW_STYLE_DIM,
+			"and %zu more lines: Enter shows them, y copies all",
+			lines.at.n - MOST_COPY_LINES);
+	lw_lines_done(&lines);
+	return (int)n_shown;
 }
 
 /* Of the selected line: the words that the list had no room for. */
@@ -243,9 +250,9 @@ static void draw_detail(const struct state *state, struct lw_pane pane, size_t r
 		return;
 	}
 	y += draw_bars(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row);
+	y += draw_lines_to_copy(advice, pane, y);
 	y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_TEXT, advice->why);
-	y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_DIM, advice->sure);
-	draw_lines_to_copy(advice, pane, y);
+	lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_DIM, advice->sure);
 }
 
 /* No line at all: the adviser's reason, and the way out of it. */
@@ -348,11 +355,7 @@ static bool copy(struct lw_view *view, FILE *out)
 
 	if (!advice || (advice->n_sets == 0 && !advice->code))
 		return false;
-	for (uint32_t i = 0; i < advice->n_sets && (!advice->code || advice->kind == LW_ADVICE_SET);
-		i++)
-		fprintf(out, "export %s=%s\n", advice->set[i].name, advice->set[i].value);
-	if (advice->code)
-		fprintf(out, "%s\n", advice->code);
+	write_lines(advice, out);
 	return true;
 }
 
@@ -367,7 +370,7 @@ const struct lw_view_ops lw_view_advice = {
 	.name = "advice",
 	.label = "advice",
 	.title = "what to change, what it would gain, and the lines to paste",
-	.hint = "Enter the whole story  y copy its lines  Esc back  e CSV",
+	.hint = "Enter story  Left Right in it  y copy lines  Esc back  e CSV",
 	.state_bytes = sizeof(struct state),
 	.open = open,
 	.draw = draw,
