@@ -225,6 +225,7 @@ void lw_sliders_make(const struct lw_replay *replay, struct lw_sliders *ret_slid
 		if (ret_sliders->n == LW_SLIDERS_MAX || !kinds[i].applies(replay))
 			continue;
 		slider->kind = &kinds[i];
+		slider->is_assumed = kinds[i].applies == is_horovod && !replay->is_setting_known;
 		fill(replay, slider);
 		ret_sliders->n++;
 	}

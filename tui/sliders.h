@@ -7,6 +7,9 @@
 #ifndef LAPWING_TUI_SLIDERS_H
 #define LAPWING_TUI_SLIDERS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "analyzer/simulate/replay.h"
 
 enum { LW_SLIDERS_MAX = 8, LW_SLIDER_VALUES = 40, LW_SLIDER_TEXT_BYTES = 48 };
@@ -17,6 +20,7 @@ struct lw_slider {
 	const struct lw_slider_kind *kind;
 	double values[LW_SLIDER_VALUES]; /* ascending */
 	size_t n, recorded, at;
+	bool is_assumed; /* the run does not say what was set: that is Horovod's default */
 };
 
 struct lw_sliders {

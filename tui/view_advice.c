@@ -22,6 +22,7 @@ struct state {
 	struct lw_table table;
 	bool is_story;
 	struct lw_lines story;
+	int list_y; /* where the list begins on the screen */
 	struct lw_share recorded;
 };
 
@@ -246,7 +247,8 @@ static void draw_detail(const struct state *state, struct lw_pane pane, size_t r
 	lw_pane_fill(pane, 0, y++, pane.width, LW_STYLE_DIM, lw_glyph(pane.cells, LW_GLYPH_LINE));
 	if (finding) {
 		lw_pane_print(pane, 1, y++, LW_STYLE_DIM, "%s", finding->id);
-		lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_TEXT, finding->text);
+		y += 1 + lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_TEXT, finding->text);
+		draw_bars(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row);
 		return;
 	}
 	y += draw_bars(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row);
@@ -278,8 +280,12 @@ static void draw_list(struct state *state, struct lw_pane pane)
 		return;
 	}
 	if (state->list->replay) {
-		lw_pane_text(pane, 1, y++, pane.width - 2, LW_STYLE_STRONG,
-			lw_advise_top_line(state->list, top));
+		lw_advise_top_line(state->list, top);
+		if (pane.height > 20) /* a small screen shows how it begins */
+			y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_STRONG, top);
+		else
+			lw_pane_text(pane, 1, y++, pane.width - 2, LW_STYLE_STRONG, top);
+		state->list_y = y;
 	} else if (state->list->why_not[0]) {
 		y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_WARN, state->list->why_not);
 	}
@@ -334,7 +340,7 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 		state->story.top = 0;
 		return true;
 	}
-	inner.y -= 1; /* the line above the list */
+	inner.y -= state->list_y;
 	inner.height = inner.height > 14 ? inner.height - 12 : 3;
 	return lw_table_request(&state->table, &inner);
 }

@@ -257,12 +257,15 @@ static void draw_panel(const struct state *state, struct lw_pane pane)
 static void draw(struct lw_view *view, struct lw_pane pane)
 {
 	struct state *state = view->state;
+	const struct lw_replay *replay;
 	int grid_lines, legend_y;
+	bool is_known;
 
 	if (!state->is_open) {
 		lw_predict_refuse(pane, state->why_not);
 		return;
 	}
+	replay = state->answer.predictor->replay;
 	grid_lines = (int)state->answer.rows.n + 2;
 	if (grid_lines > pane.height - PANEL_LINES - 1)
 		grid_lines = pane.height - PANEL_LINES - 1;
@@ -270,8 +273,10 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 		grid_lines = 3 < pane.height ? 3 : pane.height;
 	draw_grid(state, lw_pane_part(pane, 0, 0, pane.width, grid_lines));
 	legend_y = grid_lines;
-	lw_pane_print(pane, 1, legend_y, LW_STYLE_DIM,
-		"r recorded   * best of the known   x extrapolated   light: short steps");
+	is_known = replay->is_ddp || replay->is_setting_known;
+	lw_pane_print(pane, 1, legend_y, is_known ? LW_STYLE_DIM : LW_STYLE_WARN,
+		"r %s   * best of the known   x extrapolated   light: short steps",
+		is_known ? "recorded" : "assumed default, as the run does not say");
 	draw_panel(
 		state, lw_pane_part(pane, 0, legend_y + 1, pane.width, pane.height - legend_y - 1));
 }

@@ -108,7 +108,9 @@ static void draw_slider(const struct state *state, struct lw_pane pane, int y, s
 	}
 	lw_pane_print(pane, x + (width >= 8 ? width + 1 : 0), y,
 		is_recorded ? LW_STYLE_DIM : LW_STYLE_WARN, "%s",
-		is_recorded ? "as recorded" : "changed");
+		!is_recorded         ? "changed"
+		: slider->is_assumed ? "assumed"
+				     : "as recorded");
 	if (is_at) {
 		lw_pane_restyle(pane, 0, y, pane.width, LW_STYLE_SELECTED);
 		lw_pane_rune(pane, 0, y, LW_STYLE_SELECTED, lw_glyph(pane.cells, LW_GLYPH_CURSOR));
