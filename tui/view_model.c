@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "tui/model_sides.h"
 
-enum { DETAIL_LINES = 4 };
+enum { DETAIL_LINES = 4, SMALL = 12 };
 
 /* ---- figures ------------------------------------------------------------------------------------ */
 
@@ -137,6 +137,10 @@ static int draw_replay(const struct lw_model_state *state, struct lw_pane pane, 
 		"replayed as recorded, a step of %s (measured) is off by %.1f %%: %s too %s",
 		lw_ns_format(replay->recorded_ns, step), 100 * replay->error_frac,
 		lw_ns_format(fabs(replay->bias_ns), bias), replay->bias_ns > 0 ? "short" : "long");
+	if (pane.height < SMALL) {
+		lw_pane_text(pane, 1, y, pane.width - 2, LW_STYLE_TEXT, text);
+		return 1;
+	}
 	return lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_TEXT, text);
 }
 

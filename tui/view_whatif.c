@@ -216,6 +216,7 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	struct state *state = view->state;
 	char text[LW_REPLY_TEXT_BYTES];
 	bool is_roomy = pane.height >= 30;
+	size_t first = 0;
 	int y = 0;
 
 	if (!state->is_open) {
@@ -228,7 +229,11 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_WARN,
 		lw_reply_doubt(&state->asker, &state->reply, text));
 	y += is_roomy;
-	for (size_t i = 0; i < state->sliders.n; i++)
+	/* all of them, or on a small screen those around the one that is turned */
+	if (pane.height > y && (size_t)(pane.height - y) < state->sliders.n &&
+		state->at >= (size_t)(pane.height - y))
+		first = state->at - (size_t)(pane.height - y) + 1;
+	for (size_t i = first; i < state->sliders.n && y < pane.height; i++)
 		draw_slider(state, pane, y++, i);
 	y += is_roomy;
 	if (!state->reply.is_known) {
