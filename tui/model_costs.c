@@ -7,7 +7,7 @@
 #include "tui/model_sides.h"
 
 enum { MOST_COST_LINES = 7 };
-static const double LEAST_NS_PER_BYTE = 0.001;
+static const double LEAST_NS_PER_BYTE = 0.001, LEAST_HALF_FRAC = 0.001;
 
 static const struct lw_fit_cost *cost_of(const void *context, size_t row)
 {
@@ -63,12 +63,15 @@ static double fixed_value(const void *context, size_t row)
 static const char *rate_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
 	const struct lw_figure *b = &cost_of(context, row)->b_ns_per_byte;
+	double half;
 
 	if (!isfinite(b->value))
 		return "?";
 	if (b->high < LEAST_NS_PER_BYTE)
 		return "below 0.001";
-	snprintf(text, LW_TABLE_TEXT_BYTES, "%.3g +-%.2g", b->value, (b->high - b->low) / 2);
+	half = (b->high - b->low) / 2;
+	snprintf(text, LW_TABLE_TEXT_BYTES, "%.3g +-%.2g", b->value,
+		half < LEAST_HALF_FRAC * b->value ? 0 : half);
 	return text;
 }
 
@@ -79,6 +82,8 @@ static double rate_value(const void *context, size_t row)
 
 static const char *off_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
+	if (!isfinite(cost_of(context, row)->cost.mape_frac))
+		return "?";
 	snprintf(text, LW_TABLE_TEXT_BYTES, "%.1f %%", 100 * cost_of(context, row)->cost.mape_frac);
 	return text;
 }

@@ -110,11 +110,20 @@ const char *lw_reply_doubt(
 	struct lw_answer answer = as_answer(asker, &forecast);
 	char tell[LW_WOULD_TELL_BYTES];
 
+	uint32_t n_missing = asker->predictor->replay->n_missing_ranks;
+	size_t n = 0;
+
 	text[0] = 0;
-	if (!reply->is_known || !prediction->step_ns.why)
+	if (!reply->is_known)
+		return text;
+	if (n_missing)
+		n = (size_t)snprintf(text, LW_REPLY_TEXT_BYTES,
+			"%u rank%s of the job %s not in this run: only the others are replayed. ",
+			n_missing, n_missing == 1 ? "" : "s", n_missing == 1 ? "is" : "are");
+	if (!prediction->step_ns.why)
 		return text;
 	lw_answer_would_tell(&answer, &forecast, tell);
-	snprintf(text, LW_REPLY_TEXT_BYTES, "%s: %s%s%s",
+	snprintf(text + n, LW_REPLY_TEXT_BYTES - n, "%s: %s%s%s",
 		prediction->is_extrapolated ? "x extrapolated" : "assumed", prediction->step_ns.why,
 		tell[0] ? ". Would tell: " : "", tell);
 	return text;

@@ -226,13 +226,13 @@ static int draw_lines_to_copy(const struct lw_advice *advice, struct lw_pane pan
 		lw_lines_done(&lines);
 		return 0;
 	}
-	for (; n_shown < lines.at.n && n_shown < MOST_COPY_LINES; n_shown++)
+	n = lines.at.n <= MOST_COPY_LINES + 1 ? lines.at.n : MOST_COPY_LINES;
+	for (; n_shown < n; n_shown++)
 		lw_pane_text(pane, 3, y + (int)n_shown, pane.width - 4, LW_STYLE_GOOD,
 			lines.at.at[n_shown]);
 	if (n_shown < lines.at.n)
 		lw_pane_print(pane, 3, y + (int)n_shown++, LW_STYLE_DIM,
-			"and %zu more lines: Enter shows them, y copies all",
-			lines.at.n - MOST_COPY_LINES);
+			"and %zu more lines: Enter shows them, y copies all", lines.at.n - n);
 	lw_lines_done(&lines);
 	return (int)n_shown;
 }
@@ -275,7 +275,7 @@ static void draw_list(struct state *state, struct lw_pane pane)
 	int list_lines = (int)state->table.n_rows + 1, most = pane.height - 12, y = 0;
 	char top[LW_ADVICE_TEXT_BYTES];
 
-	if (row == SIZE_MAX) {
+	if (row == SIZE_MAX || (!state->list->replay && state->table.n_rows == 1)) {
 		draw_nothing(state, pane);
 		return;
 	}

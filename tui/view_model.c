@@ -255,12 +255,31 @@ static bool copy(struct lw_view *view, FILE *out)
 	return state->side != LW_MODEL_SCALING && lw_table_copy(table_of(state), out);
 }
 
+/* Unlike the screen: plain numbers. */
+static int write_figures(const struct lw_model_state *state, FILE *out)
+{
+	fprintf(out, "figure,value,low,high,how,what\n");
+	for (size_t row = 0; row < state->figures.n_rows; row++) {
+		const struct lw_figure *figure = figure_of(state, row);
+		const double values[] = {figure->value, figure->low, figure->high};
+
+		fprintf(out, "%s", lw_fit_figure_name(figure_order[row]));
+		for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+			fprintf(out, isfinite(values[i]) ? ",%.9g" : ",", values[i]);
+		fprintf(out, ",%s,\"%s%s%s\"\n",
+			isfinite(figure->value) ? lw_how_name(figure->how) : "not known",
+			lw_fit_figure_note(figure_order[row]), figure->why ? "; " : "",
+			figure->why ? figure->why : "");
+	}
+	return ferror(out) ? lw_fail(LW_ERR_IO, "cannot write") : LW_OK;
+}
+
 static int write(struct lw_view *view, FILE *out)
 {
 	struct lw_model_state *state = view->state;
 
 	if (state->side == LW_MODEL_FIGURES)
-		return lw_table_write(&state->figures, out);
+		return write_figures(state, out);
 	if (state->side == LW_MODEL_COSTS)
 		return lw_model_costs_write(state, out);
 	while (lw_model_scaling_tick(view))
