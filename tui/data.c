@@ -163,10 +163,18 @@ void lw_data_done(struct lw_data *data)
 
 struct lw_predictor *lw_data_predictor(struct lw_data *data)
 {
+	int status;
+
 	if (data->has_asked_predictor || !data->analysis)
 		return data->predictor;
 	data->has_asked_predictor = true;
-	if (lw_predictor_new(data->analysis->run, &data->predictor) < 0) {
+	/* the analysis has made what it needs; else the error says what is missing */
+	if (data->analysis->advice.replay && data->analysis->has_fit)
+		status = lw_predictor_borrow(data->analysis->run, data->analysis->advice.replay,
+			&data->analysis->fit, &data->predictor);
+	else
+		status = lw_predictor_new(data->analysis->run, &data->predictor);
+	if (status < 0) {
 		snprintf(data->why_no_predictor, sizeof(data->why_no_predictor), "%s",
 			lw_error_text());
 		lw_error_clear();

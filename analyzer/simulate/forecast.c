@@ -194,11 +194,29 @@ int lw_predictor_new(struct lw_run *run, struct lw_predictor **ret_predictor)
 	return LW_OK;
 }
 
+int lw_predictor_borrow(struct lw_run *run, struct lw_replay *replay, const struct lw_fit *fit,
+	struct lw_predictor **ret_predictor)
+{
+	struct lw_predictor *predictor = calloc(1, sizeof(*predictor));
+
+	if (!predictor)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	*predictor = (struct lw_predictor){.run = run,
+		.replay = replay,
+		.fit = *fit,
+		.recorded_ns = lw_replay_recorded(replay),
+		.is_borrowed = true};
+	*ret_predictor = predictor;
+	return LW_OK;
+}
+
 void lw_predictor_free(struct lw_predictor *predictor)
 {
 	if (!predictor)
 		return;
-	lw_fit_done(&predictor->fit);
-	lw_replay_free(predictor->replay);
+	if (!predictor->is_borrowed) {
+		lw_fit_done(&predictor->fit);
+		lw_replay_free(predictor->replay);
+	}
 	free(predictor);
 }

@@ -22,6 +22,7 @@ struct lw_predictor {
 	/* what each model says of the recorded setting, by its row; asked for when first needed */
 	struct lw_figure base_ns[LW_MODELS_MAX];
 	bool has_base[LW_MODELS_MAX];
+	bool is_borrowed; /* replay and fit belong to somebody else */
 };
 
 struct lw_forecast;
@@ -55,6 +56,14 @@ const char *lw_model_name(const struct lw_model *model, const struct lw_predicto
 
 /** lw_predictor_new() - replay and fit @run. Return: LW_OK or the errors of both. */
 int lw_predictor_new(struct lw_run *run, struct lw_predictor **ret_predictor);
+
+/**
+ * lw_predictor_borrow() - the same of a replay and a fit of @run that are there already.
+ * @replay, @fit: must outlive it; nobody else may predict from @replay at the same time
+ * Return: LW_OK or LW_ERR_NOMEM.
+ */
+int lw_predictor_borrow(struct lw_run *run, struct lw_replay *replay, const struct lw_fit *fit,
+	struct lw_predictor **ret_predictor);
 void lw_predictor_free(struct lw_predictor *predictor);
 
 /**
