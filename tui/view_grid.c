@@ -269,8 +269,10 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	grid_lines = (int)state->answer.rows.n + 2;
 	if (grid_lines > pane.height - PANEL_LINES - 1)
 		grid_lines = pane.height - PANEL_LINES - 1;
-	if (grid_lines < 3) /* a small screen shows the grid, and what fits below it */
-		grid_lines = 3 < pane.height ? 3 : pane.height;
+	if (grid_lines < pane.height / 2 + 1) /* a small screen: half of it, and what fits below */
+		grid_lines = pane.height / 2 + 1;
+	if (grid_lines > (int)state->answer.rows.n + 2)
+		grid_lines = (int)state->answer.rows.n + 2;
 	draw_grid(state, lw_pane_part(pane, 0, 0, pane.width, grid_lines));
 	legend_y = grid_lines;
 	is_known = replay->is_ddp || replay->is_setting_known;

@@ -21,6 +21,10 @@ struct state {
 	char why_not[LW_REPLY_TEXT_BYTES];
 	struct lw_sliders sliders;
 	size_t at;
+	/* of the last picture, for clicks */
+	int y;        /* of the first slider that is shown */
+	size_t first; /* which one that is */
+	int track_width;
 	struct lw_reply reply;
 	struct lw_share recorded, predicted;
 	struct lw_trace recorded_trace, trace; /* n_ranks 0: none */
@@ -84,11 +88,13 @@ static void done(struct lw_view *view)
 
 /* ---- drawing ------------------------------------------------------------------------------------ */
 
-static void draw_slider(const struct state *state, struct lw_pane pane, int y, size_t i)
+enum { TRACK_X = 2 + NAME_WIDTH + VALUE_WIDTH };
+
+static void draw_slider(struct state *state, struct lw_pane pane, int y, size_t i)
 {
 	const struct lw_slider *slider = &state->sliders.of[i];
 	bool is_at = i == state->at, is_recorded = slider->at == slider->recorded;
-	int x = 2 + NAME_WIDTH + VALUE_WIDTH, width = pane.width - x - 14;
+	int x = TRACK_X, width = pane.width - x - 14;
 	char text[LW_SLIDER_TEXT_BYTES];
 
 	lw_pane_text(pane, 2, y, NAME_WIDTH, is_at ? LW_STYLE_STRONG : LW_STYLE_TEXT,
@@ -97,6 +103,7 @@ static void draw_slider(const struct state *state, struct lw_pane pane, int y, s
 		lw_slider_text(slider, text));
 	if (width > MOST_TRACK)
 		width = MOST_TRACK;
+	state->track_width = width;
 	if (width >= 8 && slider->n > 1) {
 		double scale = (double)(width - 1) / (double)(slider->n - 1);
 
@@ -216,7 +223,6 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	struct state *state = view->state;
 	char text[LW_REPLY_TEXT_BYTES];
 	bool is_roomy = pane.height >= 30;
-	size_t first = 0;
 	int y = 0;
 
 	if (!state->is_open) {
@@ -229,11 +235,13 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_WARN,
 		lw_reply_doubt(&state->asker, &state->reply, text));
 	y += is_roomy;
+	state->y = y;
+	state->first = 0;
 	/* all of them, or on a small screen those around the one that is turned */
 	if (pane.height > y && (size_t)(pane.height - y) < state->sliders.n &&
 		state->at >= (size_t)(pane.height - y))
-		first = state->at - (size_t)(pane.height - y) + 1;
-	for (size_t i = first; i < state->sliders.n && y < pane.height; i++)
+		state->first = state->at - (size_t)(pane.height - y) + 1;
+	for (size_t i = state->first; i < state->sliders.n && y < pane.height; i++)
 		draw_slider(state, pane, y++, i);
 	y += is_roomy;
 	if (!state->reply.is_known) {
@@ -251,6 +259,24 @@ static bool turn(struct state *state, int by)
 {
 	if (state->at < state->sliders.n && lw_slider_turn(&state->sliders.of[state->at], by))
 		ask(state);
+	return true;
+}
+
+/* On a slider: choose it; on its track: turn it to there. */
+static bool click(struct state *state, const struct lw_input *input)
+{
+	long row = input->y - state->y + (long)state->first;
+	int x = input->x - TRACK_X;
+	struct lw_slider *slider;
+
+	if (input->y < state->y || row >= (long)state->sliders.n)
+		return true;
+	state->at = (size_t)row;
+	slider = &state->sliders.of[state->at];
+	if (x >= 0 && x < state->track_width && state->track_width > 1)
+		turn(state, (int)lround((double)x * (double)(slider->n - 1) /
+					(state->track_width - 1)) -
+				    (int)slider->at);
 	return true;
 }
 
@@ -284,6 +310,8 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 		return turn(state, MANY);
 	case LW_REQUEST_PAGE_DOWN:
 		return turn(state, -MANY);
+	case LW_REQUEST_CLICK:
+		return click(state, input);
 	case LW_REQUEST_RESET:
 		lw_sliders_reset(&state->sliders);
 		ask(state);
