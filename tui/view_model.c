@@ -284,6 +284,8 @@ static int write(struct lw_view *view, FILE *out)
 		return lw_model_costs_write(state, out);
 	while (lw_model_scaling_tick(view))
 		;
+	if (!state->is_open)
+		return lw_fail(LW_ERR_UNSUPPORTED, "%s", state->why_not);
 	return lw_model_scaling_write(state, out);
 }
 
