@@ -170,7 +170,7 @@ static void frac_text(double value, char text[LW_SLIDER_TEXT_BYTES])
 
 static void switch_text(double value, char text[LW_SLIDER_TEXT_BYTES])
 {
-	snprintf(text, LW_SLIDER_TEXT_BYTES, "%s", value > 0 ? "removed" : "as it is");
+	snprintf(text, LW_SLIDER_TEXT_BYTES, "%s", value > 0 ? "none" : "as they are");
 }
 
 static const struct lw_slider_kind kinds[] = {
@@ -183,7 +183,7 @@ static const struct lw_slider_kind kinds[] = {
 	{"bandwidth", recorded_frac, has_network, NULL, ask_bandwidth, frac_text, frac_values},
 	{"latency", recorded_frac, has_network, NULL, ask_latency, frac_text, frac_values},
 	{"time to compute", recorded_frac, always, NULL, ask_compute, frac_text, frac_values},
-	{"slowest rank", recorded_off, has_network, NULL, ask_balanced, switch_text, switch_values},
+	{"late ranks", recorded_off, has_network, NULL, ask_balanced, switch_text, switch_values},
 };
 
 static void add_value(struct lw_slider *slider, double value)
