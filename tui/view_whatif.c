@@ -13,7 +13,14 @@
 #include "tui/predict.h"
 #include "tui/sliders.h"
 
-enum { NAME_WIDTH = 17, VALUE_WIDTH = 13, LANE_NAME_WIDTH = 15, MANY = 4, MOST_TRACK = 60 };
+enum {
+	NAME_WIDTH = 17,
+	VALUE_WIDTH = 13,
+	LANE_NAME_WIDTH = 15,
+	MANY = 4,
+	MOST_TRACK = 60,
+	MOST_COLUMNS = 512
+};
 
 struct state {
 	struct lw_asker asker;
@@ -142,21 +149,53 @@ static void draw_stretch(struct lw_pane pane, const struct axis *axis, int y, en
 			lw_glyph(pane.cells, lw_lanes[lane].glyph));
 }
 
+/* How much of each column [@from_ns, @to_ns) takes. */
+static void occupy(const struct axis *axis, double *busy, int64_t from_ns, int64_t to_ns)
+{
+	double from = (double)from_ns * axis->width / axis->whole_ns;
+	double to = fmin((double)to_ns * axis->width / axis->whole_ns, axis->width);
+
+	for (int x = from > 0 ? (int)from : 0; x < to; x++)
+		busy[x] += fmin(to, x + 1) - fmax(from, x);
+}
+
+/* What a column is filled by: copies, or the wire: all of it, or a height that says how much. */
+static enum lw_glyph look_of(double wire, double copies, enum lw_style *ret_style)
+{
+	double level = fmin(wire + copies, 1) * 8;
+
+	*ret_style = copies > wire ? LW_STYLE_MISC : LW_STYLE_ALLREDUCE;
+	if (copies > wire && level >= 4)
+		return LW_GLYPH_MISC;
+	if (level > 7.5)
+		return LW_GLYPH_ALLREDUCE;
+	return LW_GLYPH_LEVEL_FIRST + (enum lw_glyph)(level > 1 ? level - 1 : 0);
+}
+
 static void draw_wire(struct lw_pane pane, const struct axis *axis, int y, const char *name,
 	const struct lw_trace *trace)
 {
-	double scale = axis->width / axis->whole_ns;
+	double wire[MOST_COLUMNS] = {0}, copies[MOST_COLUMNS] = {0};
 
 	lw_pane_text(pane, 1, y, LANE_NAME_WIDTH - 1, LW_STYLE_DIM, name);
 	for (size_t i = 0; i < trace->ops.n; i++) {
 		const struct lw_trace_op *op = &trace->ops.at[i];
 
-		draw_stretch(pane, axis, y, LW_LANE_MISC, op->start_ns, op->end_ns);
-		draw_stretch(pane, axis, y, LW_LANE_ALLREDUCE, op->wire_start_ns, op->wire_end_ns);
+		occupy(axis, copies, op->start_ns, op->wire_start_ns);
+		occupy(axis, wire, op->wire_start_ns, op->wire_end_ns);
+		occupy(axis, copies, op->wire_end_ns, op->end_ns);
+	}
+	for (int x = 0; x < axis->width; x++) {
+		enum lw_style style;
+		enum lw_glyph glyph = look_of(wire[x], copies[x], &style);
+
+		if (wire[x] + copies[x] > 0)
+			lw_pane_rune(pane, axis->x + x, y, style, lw_glyph(pane.cells, glyph));
 	}
 	/* where one begins, unless it is a column wide: else a row of them looks like one */
 	for (size_t i = 0; i < trace->ops.n; i++) {
 		const struct lw_trace_op *op = &trace->ops.at[i];
+		double scale = axis->width / axis->whole_ns;
 		int from = (int)floor((double)op->start_ns * scale);
 
 		if ((double)(op->end_ns - op->start_ns) * scale >= 2 && from >= 0 &&
@@ -194,10 +233,13 @@ static void draw_timeline(const struct state *state, struct lw_pane pane)
 	char whole[LW_UNIT_TEXT_BYTES], text[96];
 	int y = 0;
 
+	if (axis.width > MOST_COLUMNS)
+		axis.width = MOST_COLUMNS;
 	if (!trace->ranks || axis.width < 10 || pane.height < 2)
 		return;
 	axis.whole_ns = fmax(fmax(last_ns(trace), last_ns(&state->recorded_trace)), 1);
-	snprintf(text, sizeof(text), "one ordinary step, simulated: 0 to %s, %zu operations",
+	snprintf(text, sizeof(text),
+		"one ordinary step, simulated: 0 to %s, %zu batches; low: partly busy",
 		lw_ns_format(axis.whole_ns, whole), trace->ops.n);
 	lw_pane_text(pane, 1, y, pane.width - 2, LW_STYLE_DIM, text);
 	if (pane.width >= 100) {
