@@ -61,7 +61,7 @@ static int add_member(struct making *making, size_t r, const struct lw_step *ste
 	const struct lw_member *member = &rank->members.at[batch->first_member + i];
 	struct lw_tensor_stats *stats = &making->stats[member->tensor];
 	struct lw_phases *phases = &making->phases;
-	int status = lw_phases_collect_tensor(phases, r, batch, i);
+	int status = lw_phases_collect_members(phases, r, batch, i, 1);
 	bool is_known = phases->has_ready;
 
 	stats->n++;

@@ -10,7 +10,8 @@
  *
  * So compute + exposed + idle = step and hidden + exposed = comm, exactly.
  */
-#include "analyzer/reconstruct/interval.h"
+#include "analyzer/reconstruct/overlap.h"
+
 #include "analyzer/reconstruct/phase.h"
 
 /* Two polls of one waiting loop, with the handling of a finished handle between them. */
@@ -40,51 +41,61 @@ static size_t first_wait_ending_after(const struct lw_rank *rank, int64_t at_ns)
 }
 
 static int block_by_waits(
-	struct overlap *overlap, const struct lw_rank *rank, const struct lw_step *step)
+	const struct lw_rank *rank, const struct lw_step *step, struct lw_intervals *blocked)
 {
-	int status = lw_intervals_add(&overlap->blocked, step->blocked_ns, step->resumed_ns);
+	int status = lw_intervals_add(blocked, step->blocked_ns, step->resumed_ns);
 
 	for (size_t i = first_wait_ending_after(rank, step->start_ns);
 		i < rank->waits.n && rank->waits.at[i].start_ns < step->end_ns; i++)
 		status |= lw_intervals_add(
-			&overlap->blocked, rank->waits.at[i].start_ns, rank->waits.at[i].end_ns);
+			blocked, rank->waits.at[i].start_ns, rank->waits.at[i].end_ns);
 	return status ? LW_ERR_NOMEM : LW_OK;
 }
 
-/* Return: 1 known, 0 not known, or an error. */
-static int find_blocked(struct overlap *overlap, const struct lw_rank *rank, struct lw_step *step)
+bool lw_run_has_waits(const struct lw_run *run)
 {
+	const struct lw_rank *rank;
+	bool has_waits = false;
+
+	lw_vec_foreach (rank, &run->ranks)
+		has_waits |= rank->waits.n > 0;
+	return has_waits;
+}
+
+int lw_blocked_collect(const struct lw_run *run, size_t rank_index, size_t s, bool has_waits,
+	struct lw_intervals *blocked)
+{
+	const struct lw_rank *rank = &run->ranks.at[rank_index];
+	const struct lw_step *step = &rank->steps.at[s];
 	int64_t last_end_ns = LW_NS_UNKNOWN;
 	int status = LW_OK;
 
-	overlap->blocked.n = 0;
-	step->is_blocked_assumed = false;
-	if (overlap->has_waits) {
-		status = block_by_waits(overlap, rank, step);
-		lw_intervals_unite(&overlap->blocked, poll_gap_ns);
-		lw_intervals_clip(&overlap->blocked, step->start_ns, step->end_ns);
-		return status < 0 ? status : 1;
+	blocked->n = 0;
+	if (has_waits) {
+		status = block_by_waits(rank, step, blocked);
+		lw_intervals_unite(blocked, poll_gap_ns);
+		lw_intervals_clip(blocked, step->start_ns, step->end_ns);
+		return status < 0 ? status : LW_BLOCKED_KNOWN;
 	}
 	for (uint32_t i = 0; i < step->n_batches; i++) {
 		const struct lw_batch *batch = &rank->batches.at[step->first_batch + i];
 
 		if (batch->end_ns > last_end_ns)
 			last_end_ns = batch->end_ns;
-		if (!overlap->run->is_plain)
+		if (!run->is_plain)
 			continue;
 		if (batch->flags & LW_COLL_NONBLOCKING)
-			return 0;
-		status |= lw_intervals_add(&overlap->blocked, batch->start_ns, batch->end_ns);
+			return LW_BLOCKED_UNKNOWN;
+		status |= lw_intervals_add(blocked, batch->start_ns, batch->end_ns);
 	}
-	if (!overlap->run->is_plain) {
+	if (!run->is_plain) {
 		if (step->last_ready_ns == LW_NS_UNKNOWN)
-			return 0;
-		step->is_blocked_assumed = true;
-		status |= lw_intervals_add(&overlap->blocked, step->last_ready_ns, last_end_ns);
+			return LW_BLOCKED_UNKNOWN;
+		status |= lw_intervals_add(blocked, step->last_ready_ns, last_end_ns);
 	}
-	lw_intervals_unite(&overlap->blocked, 0);
-	lw_intervals_clip(&overlap->blocked, step->start_ns, step->end_ns);
-	return status ? LW_ERR_NOMEM : 1;
+	lw_intervals_unite(blocked, 0);
+	lw_intervals_clip(blocked, step->start_ns, step->end_ns);
+	return status ? LW_ERR_NOMEM : run->is_plain ? LW_BLOCKED_KNOWN : LW_BLOCKED_ASSUMED;
 }
 
 /* Takes @set out of what is left of the exposed time. Return: how much that was, ns. */
@@ -111,10 +122,11 @@ static int do_step(struct overlap *overlap, size_t r, size_t s)
 	if (status < 0)
 		return status;
 	step->comm_ns = lw_intervals_length_ns(&phases->comm);
-	known = find_blocked(overlap, rank, step);
+	known = lw_blocked_collect(overlap->run, r, s, overlap->has_waits, &overlap->blocked);
 	if (known < 0)
 		return known;
-	if (!known) {
+	step->is_blocked_assumed = known == LW_BLOCKED_ASSUMED;
+	if (known == LW_BLOCKED_UNKNOWN) {
 		overlap->n_unknown++;
 		step->compute_ns = step->hidden_ns = step->exposed_ns = step->idle_ns =
 			LW_NS_UNKNOWN;
@@ -162,12 +174,10 @@ static int report(struct overlap *overlap)
 int lw_run_overlap(struct lw_run *run)
 {
 	struct overlap overlap = {.run = run};
-	const struct lw_rank *rank;
 	int status;
 
 	lw_run_diag_reset(run, "overlap");
-	lw_vec_foreach (rank, &run->ranks)
-		overlap.has_waits |= rank->waits.n > 0;
+	overlap.has_waits = lw_run_has_waits(run);
 	status = lw_phases_init(&overlap.phases, run);
 	for (size_t r = 0; r < run->ranks.n; r++)
 		for (size_t s = 0; s < run->ranks.at[r].steps.n && status == LW_OK; s++)

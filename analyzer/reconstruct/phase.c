@@ -13,7 +13,14 @@
 #include "analyzer/reconstruct/phase.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+/* What a reader of the sets gets: united. */
+#define ALL_SETS(phases)                                                                           \
+	{                                                                                          \
+		&(phases)->negotiate, &(phases)->wait, &(phases)->allreduce, &(phases)->misc,      \
+			&(phases)->late, &(phases)->tick, &(phases)->entry, &(phases)->comm        \
+	}
+enum { N_SETS = 8 };
 
 static struct lw_batch *batch_of_group(struct lw_run *run, const struct lw_group *group, size_t r)
 {
@@ -134,9 +141,9 @@ static int add_tensor(struct lw_phases *phases, const struct lw_batch *batch,
 	       lw_intervals_add(&phases->negotiate, later_ns(round_ns, last_ns), batch->agreed_ns);
 }
 
-/* Its members [@first, @end). */
-static int add_batch(struct lw_phases *phases, const struct lw_rank *rank,
-	const struct lw_batch *batch, uint32_t first, uint32_t end)
+/* @n of its tensors, from the @first. */
+static int add_members(struct lw_phases *phases, const struct lw_rank *rank,
+	const struct lw_batch *batch, uint32_t first, uint32_t n)
 {
 	const struct lw_group *group = &phases->run->groups.at[batch->group];
 	const struct lw_phase_span *spans = phases->spans + phases->first_span[batch->group];
@@ -144,7 +151,7 @@ static int add_batch(struct lw_phases *phases, const struct lw_rank *rank,
 	int64_t own_ns = batch->start_ns;
 	int status = LW_OK;
 
-	for (uint32_t i = first; i < end; i++) {
+	for (uint32_t i = first; i < first + n && i < batch->n_members; i++) {
 		int64_t ready_ns = rank->members.at[batch->first_member + i].ready_ns;
 
 		if (ready_ns != LW_NS_UNKNOWN && ready_ns < own_ns)
@@ -169,38 +176,43 @@ static int add_batch(struct lw_phases *phases, const struct lw_rank *rank,
 	return status;
 }
 
-enum { N_SETS = 8 };
-
-static void list_sets(struct lw_phases *phases, struct lw_intervals *sets[N_SETS])
+static void forget(struct lw_phases *phases)
 {
-	struct lw_intervals *const all[N_SETS] = {&phases->negotiate, &phases->wait,
-		&phases->allreduce, &phases->misc, &phases->late, &phases->tick, &phases->entry,
-		&phases->comm};
+	struct lw_intervals *sets[N_SETS] = ALL_SETS(phases);
 
-	memcpy(sets, all, sizeof(all));
-}
-
-static void empty_sets(struct lw_phases *phases, struct lw_intervals *sets[N_SETS])
-{
-	list_sets(phases, sets);
 	for (size_t i = 0; i < N_SETS; i++)
 		sets[i]->n = 0;
 	phases->running.n = 0;
 	phases->has_ready = phases->is_partial = false;
 }
 
-int lw_phases_collect_tensor(
-	struct lw_phases *phases, size_t rank_index, const struct lw_batch *batch, uint32_t i)
+/* Of tick, only the time in which no operation was running. */
+static int end_ticks(struct lw_phases *phases)
 {
-	const struct lw_group *group = &phases->run->groups.at[batch->group];
-	struct lw_intervals *sets[N_SETS];
+	struct lw_intervals old;
 	int status;
 
-	empty_sets(phases, sets);
+	lw_intervals_unite(&phases->running, 0);
+	status = lw_intervals_subtract(&phases->tick, &phases->running, &phases->scratch);
+	old = phases->tick;
+	phases->tick = phases->scratch;
+	phases->scratch = old;
+	return status;
+}
+
+int lw_phases_collect_members(struct lw_phases *phases, size_t rank_index,
+	const struct lw_batch *batch, uint32_t first, uint32_t n)
+{
+	const struct lw_group *group = &phases->run->groups.at[batch->group];
+	struct lw_intervals *sets[N_SETS] = ALL_SETS(phases);
+	int status;
+
+	forget(phases);
 	phases->is_partial = group->n_ranks < group->n_wanted;
-	status = add_batch(phases, &phases->run->ranks.at[rank_index], batch, i, i + 1);
-	for (size_t k = 0; k < N_SETS; k++)
-		lw_intervals_unite(sets[k], 0);
+	status = add_members(phases, &phases->run->ranks.at[rank_index], batch, first, n);
+	for (size_t i = 0; i < N_SETS; i++)
+		lw_intervals_unite(sets[i], 0);
+	status |= end_ticks(phases);
 	return status ? LW_ERR_NOMEM : LW_OK;
 }
 
@@ -208,10 +220,10 @@ int lw_phases_collect(struct lw_phases *phases, size_t rank_index, size_t s)
 {
 	const struct lw_rank *rank = &phases->run->ranks.at[rank_index];
 	const struct lw_step *step = &rank->steps.at[s];
-	struct lw_intervals *sets[N_SETS], old;
+	struct lw_intervals *sets[N_SETS] = ALL_SETS(phases);
 	int status = LW_OK;
 
-	empty_sets(phases, sets);
+	forget(phases);
 	/* An operation may reach over the edge of its step: look at the neighbours too. */
 	for (size_t i = s ? s - 1 : 0; i <= s + 1 && i < rank->steps.n; i++)
 		for (uint32_t b = 0; b < rank->steps.at[i].n_batches; b++) {
@@ -220,17 +232,13 @@ int lw_phases_collect(struct lw_phases *phases, size_t rank_index, size_t s)
 			const struct lw_group *group = &phases->run->groups.at[batch->group];
 
 			phases->is_partial |= i == s && group->n_ranks < group->n_wanted;
-			status |= add_batch(phases, rank, batch, 0, batch->n_members);
+			status |= add_members(phases, rank, batch, 0, batch->n_members);
 		}
 	for (size_t i = 0; i < N_SETS; i++) {
 		lw_intervals_unite(sets[i], 0);
 		lw_intervals_clip(sets[i], step->start_ns, step->end_ns);
 	}
-	lw_intervals_unite(&phases->running, 0);
-	status |= lw_intervals_subtract(&phases->tick, &phases->running, &phases->scratch);
-	old = phases->tick;
-	phases->tick = phases->scratch;
-	phases->scratch = old;
+	status |= end_ticks(phases);
 	return status ? LW_ERR_NOMEM : LW_OK;
 }
 

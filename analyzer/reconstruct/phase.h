@@ -33,10 +33,10 @@ void lw_phases_done(struct lw_phases *phases);
 int lw_phases_collect(struct lw_phases *phases, size_t rank_index, size_t s);
 
 /**
- * lw_phases_collect_tensor() - the same with one tensor alone: the @i-th member of @batch, a batch of a step.
- * Not clipped to the step; tick may hold time in which other operations ran.
+ * lw_phases_collect_members() - fill the sets with what @n tensors of @batch, from the @first, went through,
+ * not clipped to a step. @batch has a group.
  */
-int lw_phases_collect_tensor(
-	struct lw_phases *phases, size_t rank_index, const struct lw_batch *batch, uint32_t i);
+int lw_phases_collect_members(struct lw_phases *phases, size_t rank_index,
+	const struct lw_batch *batch, uint32_t first, uint32_t n);
 
 #endif /* LAPWING_ANALYZER_RECONSTRUCT_PHASE_H */
