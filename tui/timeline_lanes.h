@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * timeline_lanes.h - what the timeline draws: for every rank or tensor and kind of work, when it went on.
+ *
+ * Reads:  a run after overlap.   Writes: nothing.
+ * A track is a sorted list of stretches and the time in all those before each: how much of a column is
+ * occupied is then the difference of two sums, found by bisection, however many stretches the column
+ * covers. So every zoom level is exact and costs the same, and there is no other level to be kept.
+ */
+#ifndef LAPWING_TUI_TIMELINE_LANES_H
+#define LAPWING_TUI_TIMELINE_LANES_H
+
+#include "analyzer/reconstruct/overlap.h"
+#include "analyzer/reconstruct/phase.h"
+#include "tui/cells.h"
+
+enum { LW_TRACKS = LW_LANE_MISC + 1 }; /* compute and the four phases */
+
+struct lw_stretch {
+	int64_t start_ns;
+	int64_t before_ns; /* sum of the lengths of those before */
+};
+
+struct lw_track { /* 16 bytes a stretch */
+	lw_vec(struct lw_stretch) stretches;
+	int64_t total_ns;
+};
+
+struct lw_tracks {
+	struct lw_track of[LW_TRACKS]; /* by enum lw_lane */
+};
+
+struct lw_rank_lanes {
+	struct lw_tracks tracks;
+	int64_t *reach_ns;         /* by batch: the latest end of it and those before */
+	int64_t origin_ns;         /* on this rank's clock: what the ruler calls 0 */
+	enum lw_blocked is_waited; /* what compute is made of; the least known of its steps */
+};
+
+struct lw_occurrence { /* of a tensor: one batch of the rank that carried it */
+	uint32_t batch, member;
+};
+
+struct lw_tensor_lanes { /* of one rank */
+	size_t rank;
+	uint32_t *order; /* tensors that it has, in the order in which they are reduced */
+	size_t n_order;
+	size_t *first; /* by tensor, n + 1: into occurrences */
+	struct lw_occurrence *occurrences;
+	struct lw_tracks **tracks; /* by tensor; NULL: not drawn yet */
+};
+
+struct lw_lanes {
+	struct lw_run *run;
+	struct lw_phases phases;
+	struct lw_rank_lanes *ranks;
+	struct lw_tensor_lanes tensors;
+	int64_t length_ns; /* from the ruler's 0 to the last end on any rank */
+	bool is_there[LW_TRACKS];
+	bool is_one_clock;
+};
+
+/** lw_track_add() - append [start, end), cut to what comes after the last one. Return: LW_OK, LW_ERR_NOMEM. */
+int lw_track_add(struct lw_track *track, int64_t start_ns, int64_t end_ns);
+
+/** lw_track_columns() - @occupied[i]: time of @track in column i of @n, each @column_ns, from @from_ns on. */
+void lw_track_columns(const struct lw_track *track, int64_t from_ns, int64_t column_ns, int n,
+	int64_t *occupied);
+
+/** lw_lanes_init() - all ranks of @run, which has to live on. lw_lanes_done() frees, also after an error. */
+int lw_lanes_init(struct lw_lanes *lanes, struct lw_run *run);
+void lw_lanes_done(struct lw_lanes *lanes);
+
+/** lw_lanes_turn() - the tensors of @rank, where they are not there yet. */
+int lw_lanes_turn(struct lw_lanes *lanes, size_t rank);
+
+/** lw_lanes_tensor() - the tracks of one tensor of the rank turned to; made when first asked for. NULL: no memory. */
+const struct lw_tracks *lw_lanes_tensor(struct lw_lanes *lanes, uint32_t tensor);
+
+#endif /* LAPWING_TUI_TIMELINE_LANES_H */
