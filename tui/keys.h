@@ -68,6 +68,8 @@ enum lw_request {
 	LW_REQUEST_TURN, /* the view's other side: tensors instead of ranks, .. */
 	LW_REQUEST_NEXT_STEP,
 	LW_REQUEST_PREVIOUS_STEP,
+	LW_REQUEST_NEXT_ITEM, /* on this line: the next collective */
+	LW_REQUEST_PREVIOUS_ITEM,
 	LW_REQUEST_ZOOM_IN,
 	LW_REQUEST_ZOOM_OUT,
 	LW_REQUEST_ZOOM_ALL,
