@@ -85,7 +85,8 @@ static void free_tracks(struct lw_tracks *tracks)
 		lw_vec_free(&tracks->of[i].stretches);
 }
 
-static int add_set(struct lw_track *track, const struct lw_intervals *set, int64_t from_ns, int64_t to_ns)
+static int add_set(
+	struct lw_track *track, const struct lw_intervals *set, int64_t from_ns, int64_t to_ns)
 {
 	int status = LW_OK;
 
@@ -115,8 +116,8 @@ static int add_phases(
 
 /* ---- ranks -------------------------------------------------------------------------------------- */
 
-static int add_step(struct lw_lanes *lanes, size_t r, size_t s, bool has_waits,
-	struct lw_intervals *blocked)
+static int add_step(
+	struct lw_lanes *lanes, size_t r, size_t s, bool has_waits, struct lw_intervals *blocked)
 {
 	const struct lw_step *step = &lanes->run->ranks.at[r].steps.at[s];
 	struct lw_rank_lanes *rank = &lanes->ranks[r];
@@ -150,8 +151,9 @@ static int add_outside(struct lw_lanes *lanes, size_t r, int64_t from_ns, int64_
 {
 	const struct lw_rank *rank = &lanes->run->ranks.at[r];
 	struct lw_phases *phases = &lanes->phases;
-	struct lw_intervals sets[LW_TRACKS] = {0}, *collected[] = {NULL, &phases->negotiate,
-		&phases->wait, &phases->allreduce, &phases->misc};
+	struct lw_intervals sets[LW_TRACKS] = {0},
+			    *collected[] = {NULL, &phases->negotiate, &phases->wait,
+				    &phases->allreduce, &phases->misc};
 	const struct lw_batch *batch;
 	int status = LW_OK;
 
@@ -212,7 +214,8 @@ static int64_t edge_ns(const struct lw_lanes *lanes, size_t r, bool is_last)
 	for (size_t k = 0; k < LW_TRACKS; k++) {
 		const struct lw_track *track = &lanes->ranks[r].tracks.of[k];
 		size_t n = track->stretches.n;
-		const struct lw_stretch *stretch = n ? &track->stretches.at[is_last ? n - 1 : 0] : NULL;
+		const struct lw_stretch *stretch =
+			n ? &track->stretches.at[is_last ? n - 1 : 0] : NULL;
 
 		if (stretch && !is_last && stretch->start_ns < edge_ns)
 			edge_ns = stretch->start_ns;
@@ -246,9 +249,9 @@ static void find_origins(struct lw_lanes *lanes)
 				edge_ns(lanes, i, false) < origin_ns)
 				origin_ns = edge_ns(lanes, i, false);
 		if (r > 0 && run->ranks.at[0].steps.n && run->ranks.at[r].steps.n)
-			origin_ns = run->ranks.at[r].steps.at[0].start_ns -
-				    (run->ranks.at[0].steps.at[0].start_ns -
-					    lanes->ranks[0].origin_ns);
+			origin_ns =
+				run->ranks.at[r].steps.at[0].start_ns -
+				(run->ranks.at[0].steps.at[0].start_ns - lanes->ranks[0].origin_ns);
 		lanes->ranks[r].origin_ns = origin_ns;
 	}
 	for (size_t r = 0; r < run->ranks.n; r++)
@@ -335,8 +338,8 @@ static void place_occurrences(struct lw_tensor_lanes *tensors, const struct lw_r
 		for (uint32_t i = 0; i < batch->n_members; i++) {
 			uint32_t t = rank->members.at[batch->first_member + i].tensor;
 
-			tensors->occurrences[tensors->first[t]++] = (struct lw_occurrence){
-				(uint32_t)(batch - rank->batches.at), i};
+			tensors->occurrences[tensors->first[t]++] =
+				(struct lw_occurrence){(uint32_t)(batch - rank->batches.at), i};
 		}
 	memmove(tensors->first + 1, tensors->first, n * sizeof(*tensors->first));
 	tensors->first[0] = 0;

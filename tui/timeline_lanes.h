@@ -64,8 +64,8 @@ struct lw_lanes {
 int lw_track_add(struct lw_track *track, int64_t start_ns, int64_t end_ns);
 
 /** lw_track_columns() - @occupied[i]: time of @track in column i of @n, each @column_ns, from @from_ns on. */
-void lw_track_columns(const struct lw_track *track, int64_t from_ns, int64_t column_ns, int n,
-	int64_t *occupied);
+void lw_track_columns(
+	const struct lw_track *track, int64_t from_ns, int64_t column_ns, int n, int64_t *occupied);
 
 /** lw_lanes_init() - all ranks of @run, which has to live on. lw_lanes_done() frees, also after an error. */
 int lw_lanes_init(struct lw_lanes *lanes, struct lw_run *run);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * timeline.h - inside the timeline view: its state, and what its files are to each other.
+ *
+ *	view_timeline.c     what keys do            timeline_select.c   which collective is meant
+ *	timeline_draw.c     ruler, steps, lanes     timeline_details.c  what is said of it
+ *	timeline_lanes.h    when each kind of work went on
+ *
+ * Times here are relative to the ruler's 0, the origin_ns of a rank's lanes, so one number means one column on
+ * all rows.
+ */
+#ifndef LAPWING_TUI_TIMELINE_H
+#define LAPWING_TUI_TIMELINE_H
+
+#include "tui/timeline_lanes.h"
+#include "tui/view.h"
+
+enum lw_timeline_density { /* lanes of one rank */
+	LW_TIMELINE_FITTING,
+	LW_TIMELINE_ALL,
+	LW_TIMELINE_TWO,
+	LW_TIMELINE_ONE,
+	LW_TIMELINE_DENSITIES
+};
+
+enum { LW_TIMELINE_FIT_ALL = -2, LW_TIMELINE_FIT_NOTHING = -1 };
+
+struct lw_timeline {
+	struct lw_lanes lanes;
+	struct lw_focus seen;                               /* the focus as this view left it */
+	bool was_open, is_by_tensor, is_following, is_full; /* full: details are all of the pane */
+	enum lw_timeline_density density;
+	size_t rank, row;           /* selected: index into the ranks; into the tensors' order */
+	size_t top;                 /* first row on the screen */
+	int64_t from_ns, column_ns; /* the screen's left edge, relative; a column */
+	int64_t cursor_ns;          /* where the cursor's column begins */
+	int32_t group;              /* selected, LW_NONE */
+	size_t n_in_column;         /* operations under the cursor */
+	int32_t to_fit;             /* step that the next drawing zooms to, or LW_TIMELINE_FIT_.. */
+	size_t details_top;
+};
+
+struct lw_timeline_layout {
+	int label_width, n_columns;   /* of a row */
+	int first_line, n_lines;      /* of rows */
+	int header_lines;             /* status, ruler, steps */
+	int lanes_per_row, row_lines; /* with the blank between ranks */
+	enum lw_timeline_density density;
+	int legend_line;        /* -1: none */
+	struct lw_pane details; /* height 0: none */
+	size_t n_rows, n_shown; /* ranks or tensors; whole rows that fit */
+};
+
+/* ---- timeline_draw.c ---- */
+
+/** lw_timeline_lay_out() - where things are in @pane. */
+struct lw_timeline_layout lw_timeline_lay_out(
+	const struct lw_timeline *timeline, struct lw_pane pane);
+void lw_timeline_draw(struct lw_timeline *timeline, struct lw_pane pane);
+
+/* ---- timeline_select.c ---- */
+
+/** lw_timeline_batch() - the selected collective on the rank of index @rank. NULL: none, or not there. */
+const struct lw_batch *lw_timeline_batch(const struct lw_timeline *timeline, size_t rank);
+
+/** lw_timeline_step_at() - the step of the selected rank at @at_ns, relative. LW_NONE: outside. */
+int32_t lw_timeline_step_at(const struct lw_timeline *timeline, int64_t at_ns);
+
+/** lw_timeline_select_here() - what is under the cursor on the selected row. */
+void lw_timeline_select_here(struct lw_timeline *timeline);
+
+/** lw_timeline_go() - select @batch of the selected rank and move the cursor there. */
+void lw_timeline_go(struct lw_timeline *timeline, size_t batch, int n_columns);
+
+/** lw_timeline_next() - the collective after (@by 1) or before (-1) the cursor on this row. Return: there is one. */
+bool lw_timeline_next(struct lw_timeline *timeline, int by, int n_columns);
+
+/** lw_timeline_show() - move the screen so that @at_ns, relative, is on it. */
+void lw_timeline_show(struct lw_timeline *timeline, int64_t at_ns, int n_columns);
+
+/** lw_timeline_clip() - keep the zoom and the screen within the run. */
+void lw_timeline_clip(struct lw_timeline *timeline, int n_columns);
+
+/** lw_timeline_tensor() - the selected tensor, when tensors are down. LW_NONE: ranks are. */
+int32_t lw_timeline_tensor(const struct lw_timeline *timeline);
+
+/* ---- timeline_details.c ---- */
+
+enum { LW_TIMELINE_TEXT_BYTES = 384, LW_TIMELINE_HEAD_LINES = 6 };
+
+/* Who had all its tensors of a collective first, and last; where nobody queues: who entered it. */
+struct lw_timeline_order {
+	int32_t first, last; /* indices into the ranks; LW_NONE: not known */
+	int64_t late_ns;
+	bool is_entry;
+	const char *why; /* not known */
+};
+
+struct lw_timeline_order lw_timeline_order(const struct lw_run *run, const struct lw_group *group);
+
+/** lw_timeline_details_line() - line @n of all that is known of the selection. Return: there is one. */
+bool lw_timeline_details_line(
+	struct lw_timeline *timeline, size_t n, char text[LW_TIMELINE_TEXT_BYTES]);
+void lw_timeline_details_draw(struct lw_timeline *timeline, struct lw_pane pane);
+
+/** lw_timeline_write() - as CSV, the collectives within [from, to), relative, on all ranks. */
+int lw_timeline_write(
+	const struct lw_timeline *timeline, int64_t from_ns, int64_t to_ns, FILE *out);
+
+#endif /* LAPWING_TUI_TIMELINE_H */

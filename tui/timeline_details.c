@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* timeline_details.c - what is said of the selected collective, and the collectives of the screen as CSV. */
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "analyzer/model/osf.h"
+#include "base/units.h"
+#include "tui/timeline.h"
+
+/* ---- who was late ------------------------------------------------------------------------------- */
+
+/* When a rank had all tensors of @batch queued; LW_NS_UNKNOWN. */
+static int64_t ready_ns(const struct lw_rank *rank, const struct lw_batch *batch)
+{
+	int64_t last_ns = LW_NS_UNKNOWN;
+
+	for (uint32_t i = 0; i < batch->n_members; i++) {
+		int64_t at_ns = rank->members.at[batch->first_member + i].ready_ns;
+
+		if (at_ns == LW_NS_UNKNOWN)
+			return LW_NS_UNKNOWN;
+		if (at_ns > last_ns)
+			last_ns = at_ns;
+	}
+	return last_ns;
+}
+
+static void find_order(
+	const struct lw_run *run, const struct lw_group *group, struct lw_timeline_order *order)
+{
+	int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
+
+	order->first = order->last = LW_NONE;
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		const struct lw_batch *batch = lw_group_batch(run, group, r);
+		int64_t at_ns;
+
+		if (!batch)
+			continue;
+		at_ns = order->is_entry ? lw_batch_wire(batch).start_ns
+					: ready_ns(&run->ranks.at[r], batch);
+		if (at_ns == LW_NS_UNKNOWN) {
+			order->first = order->last = LW_NONE;
+			return;
+		}
+		if (at_ns < first_ns) {
+			first_ns = at_ns;
+			order->first = (int32_t)r;
+		}
+		if (at_ns > last_ns) {
+			last_ns = at_ns;
+			order->last = (int32_t)r;
+		}
+	}
+	order->late_ns = last_ns - first_ns;
+}
+
+struct lw_timeline_order lw_timeline_order(const struct lw_run *run, const struct lw_group *group)
+{
+	struct lw_timeline_order order = {.first = LW_NONE, .last = LW_NONE};
+
+	if (group->n_ranks < group->n_wanted)
+		order.why = "not all of its ranks are in this run";
+	else if (group->n_ranks < 2)
+		order.why = "one rank took part";
+	else if (!lw_run_is_one_clock(run))
+		order.why = "ranks are on different clocks";
+	if (order.why)
+		return order;
+	find_order(run, group, &order);
+	if (order.first == LW_NONE) {
+		order.is_entry = true;
+		find_order(run, group, &order);
+	}
+	return order;
+}
+
+/* ---- lines -------------------------------------------------------------------------------------- */
+
+static size_t add(char *text, size_t n, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static size_t add(char *text, size_t n, const char *format, ...)
+{
+	va_list arguments;
+	int more;
+
+	if (n >= LW_TIMELINE_TEXT_BYTES)
+		return n;
+	va_start(arguments, format);
+	more = vsnprintf(text + n, LW_TIMELINE_TEXT_BYTES - n, format, arguments);
+	va_end(arguments);
+	return more > 0 ? n + (size_t)more : n;
+}
+
+static void say_what(const struct lw_timeline *timeline, const struct lw_batch *batch, char *text)
+{
+	const struct lw_rank *rank = &timeline->lanes.run->ranks.at[timeline->rank];
+	char bytes[LW_UNIT_TEXT_BYTES];
+	size_t n;
+
+	n = add(text, 0, "%s, %s, %u %s: ", lw_coll_name(batch->op),
+		batch->flags & LW_COLL_NO_BYTES ? "size not known"
+						: lw_bytes_format((double)batch->bytes, bytes),
+		batch->n_members, batch->n_members == 1 ? "tensor" : "tensors");
+	if (batch->step == LW_NONE)
+		n = add(text, n, "belongs to no step");
+	else
+		n = add(text, n, "batch %td of step %d",
+			batch - rank->batches.at - rank->steps.at[batch->step].first_batch,
+			batch->step);
+	if (batch->step != LW_NONE && rank->steps.at[batch->step].excluded)
+		n = add(text, n, " (left out)");
+	if (batch->flags & LW_COLL_UNFINISHED)
+		n = add(text, n, ", end not seen");
+	if (batch->flags & LW_COLL_FAILED)
+		n = add(text, n, ", FAILED");
+	if (timeline->n_in_column > 1)
+		add(text, n, "; 1 of %zu in this column", timeline->n_in_column);
+}
+
+static void say_when(const struct lw_timeline *timeline, const struct lw_batch *batch, char *text)
+{
+	const struct lw_rank *rank = &timeline->lanes.run->ranks.at[timeline->rank];
+	int64_t origin_ns = timeline->lanes.ranks[timeline->rank].origin_ns;
+	char into[LW_UNIT_TEXT_BYTES], length[LW_UNIT_TEXT_BYTES];
+	size_t n = add(text, 0, "rank %d: starts at %.3f ms", rank->rank,
+		(double)(batch->start_ns - origin_ns) / (double)LW_NS_PER_MS);
+
+	if (batch->step != LW_NONE)
+		n = add(text, n, " (%s into the step)",
+			lw_ns_format(
+				(double)(batch->start_ns - rank->steps.at[batch->step].start_ns),
+				into));
+	add(text, n, ", takes %s", lw_ns_format((double)(batch->end_ns - batch->start_ns), length));
+}
+
+static void say_phases(struct lw_timeline *timeline, const struct lw_batch *batch, char *text)
+{
+	struct lw_phases *phases = &timeline->lanes.phases;
+	const struct lw_intervals *sets[] = {
+		&phases->negotiate, &phases->wait, &phases->misc, &phases->allreduce};
+	static const char *const names[] = {"NEGOTIATE", "WAIT", "MISC", "ALLREDUCE"};
+	char length[LW_UNIT_TEXT_BYTES];
+	size_t n = 0;
+
+	if (lw_phases_collect_members(phases, timeline->rank, batch, 0, batch->n_members) < 0) {
+		add(text, 0, "no memory for its phases");
+		return;
+	}
+	for (size_t i = 0; i < 4; i++) {
+		bool is_unknown = i < 2 && !phases->has_ready && batch->agreed_ns == LW_NS_UNKNOWN;
+
+		n = add(text, n, "%s%s %s", i ? "  " : "", names[i],
+			is_unknown ? "?"
+				   : lw_ns_format((double)lw_intervals_length_ns(sets[i]), length));
+	}
+	if (!phases->is_partial && timeline->lanes.is_one_clock)
+		n = add(text, n, " (entry %s)",
+			lw_ns_format((double)lw_intervals_length_ns(&phases->entry), length));
+	if (batch->wire_start_ns == LW_NS_UNKNOWN)
+		add(text, n, "  (copies not seen apart)");
+}
+
+static void say_rate(const struct lw_timeline *timeline, const struct lw_group *group, char *text)
+{
+	const struct lw_run *run = timeline->lanes.run;
+	bool is_whole = group->n_ranks == group->n_wanted;
+	char rate[LW_UNIT_TEXT_BYTES];
+	double service_ns, algbw;
+	size_t n;
+
+	if (!is_whole) {
+		add(text, 0, "algbw ? busbw ?  not known: found on %u of its %u ranks",
+			group->n_ranks, group->n_wanted);
+		return;
+	}
+	if (!timeline->lanes.is_one_clock && group->n_ranks != run->ranks.n) {
+		add(text, 0, "algbw ? busbw ?  not known: some ranks took no part, clocks differ");
+		return;
+	}
+	service_ns = lw_group_service_ns(run, group, timeline->lanes.is_one_clock);
+	if (!(service_ns > 0) || !group->bytes) {
+		add(text, 0, "algbw ? busbw ?  not known: %s",
+			group->bytes ? "no time passed from the last start to the last end"
+				     : "its size is 0 or was not recorded");
+		return;
+	}
+	algbw = (double)group->bytes / service_ns * 1e9;
+	n = add(text, 0, "algbw %s", lw_rate_format(algbw, rate));
+	if (group->op == LW_COLL_ALLREDUCE && group->n_wanted > 1)
+		n = add(text, n, "  busbw %s",
+			lw_rate_format(lw_busbw_bytes_per_s(algbw, (int)group->n_wanted), rate));
+	add(text, n, "  measured, %s",
+		timeline->lanes.is_one_clock ? "last start to last end"
+					     : "the shortest rank's time");
+}
+
+static void say_order(const struct lw_timeline *timeline, const struct lw_group *group, char *text)
+{
+	const struct lw_run *run = timeline->lanes.run;
+	struct lw_timeline_order order = lw_timeline_order(run, group);
+	char late[LW_UNIT_TEXT_BYTES];
+
+	if (order.why)
+		add(text, 0, "who was last: not known: %s", order.why);
+	else if (order.first == LW_NONE)
+		add(text, 0, "who was last: not known: no ready times were recorded");
+	else
+		add(text, 0, "first %s rank %d, last rank %d, %s later%s",
+			order.is_entry ? "to enter" : "ready", run->ranks.at[order.first].rank,
+			run->ranks.at[order.last].rank, lw_ns_format((double)order.late_ns, late),
+			order.is_entry ? "" : " (all tensors queued)");
+}
+
+static void say_members(
+	const struct lw_timeline *timeline, const struct lw_batch *batch, char *text)
+{
+	const struct lw_run *run = timeline->lanes.run;
+	const struct lw_rank *rank = &run->ranks.at[timeline->rank];
+	char bytes[LW_UNIT_TEXT_BYTES];
+	size_t n = 0;
+
+	if (batch->n_members == 0)
+		add(text, 0, "its tensors have no names");
+	for (uint32_t i = 0; i < batch->n_members && n < LW_TIMELINE_TEXT_BYTES; i++) {
+		const struct lw_member *member = &rank->members.at[batch->first_member + i];
+
+		n = add(text, n, "%s%s %s", i ? ", " : "", run->tensors.at[member->tensor].name,
+			lw_bytes_format((double)member->bytes, bytes));
+	}
+}
+
+static bool say_head(struct lw_timeline *timeline, size_t line, char text[LW_TIMELINE_TEXT_BYTES])
+{
+	const struct lw_run *run = timeline->lanes.run;
+	const struct lw_batch *batch = lw_timeline_batch(timeline, timeline->rank);
+
+	text[0] = 0;
+	if (!batch) {
+		if (line == 0)
+			snprintf(text, LW_TIMELINE_TEXT_BYTES,
+				timeline->group == LW_NONE
+					? "no collective here: . next  , before  ] next step"
+					: "rank %d has no record of the collective that is followed",
+				run->ranks.at[timeline->rank].rank);
+		return line == 0;
+	}
+	switch (line) {
+	case 0:
+		say_what(timeline, batch, text);
+		return true;
+	case 1:
+		say_when(timeline, batch, text);
+		return true;
+	case 2:
+		say_phases(timeline, batch, text);
+		return true;
+	case 3:
+		say_rate(timeline, &run->groups.at[timeline->group], text);
+		return true;
+	case 4:
+		say_order(timeline, &run->groups.at[timeline->group], text);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Everything after the head: each rank, then each tensor. */
+static bool say_rank(
+	const struct lw_timeline *timeline, size_t r, char text[LW_TIMELINE_TEXT_BYTES])
+{
+	const struct lw_run *run = timeline->lanes.run;
+	const struct lw_rank *rank = &run->ranks.at[r];
+	const struct lw_batch *batch = lw_timeline_batch(timeline, r);
+	char start[LW_UNIT_TEXT_BYTES], length[LW_UNIT_TEXT_BYTES], wire[LW_UNIT_TEXT_BYTES];
+	char ready[LW_UNIT_TEXT_BYTES] = "?";
+	struct lw_interval on_wire;
+
+	if (!batch) {
+		snprintf(text, LW_TIMELINE_TEXT_BYTES, "%6d  no record of it", rank->rank);
+		return true;
+	}
+	on_wire = lw_batch_wire(batch);
+	if (ready_ns(rank, batch) != LW_NS_UNKNOWN)
+		lw_ns_format((double)(batch->start_ns - ready_ns(rank, batch)), ready);
+	snprintf(start, sizeof(start), "%.3f ms",
+		(double)(batch->start_ns - timeline->lanes.ranks[r].origin_ns) / 1e6);
+	lw_ns_format((double)(batch->end_ns - batch->start_ns), length);
+	lw_ns_format((double)(on_wire.end_ns - on_wire.start_ns), wire);
+	snprintf(text, LW_TIMELINE_TEXT_BYTES, "%6d %12s %14s %10s %10s", rank->rank, ready, start,
+		length, batch->wire_start_ns == LW_NS_UNKNOWN ? "?" : wire);
+	return true;
+}
+
+static bool say_member(const struct lw_timeline *timeline, const struct lw_batch *batch, size_t i,
+	char text[LW_TIMELINE_TEXT_BYTES])
+{
+	const struct lw_run *run = timeline->lanes.run;
+	const struct lw_rank *rank = &run->ranks.at[timeline->rank];
+	const struct lw_member *member;
+	const struct lw_phase_span *span;
+	char bytes[LW_UNIT_TEXT_BYTES], before[LW_UNIT_TEXT_BYTES] = "?";
+	char apart[LW_UNIT_TEXT_BYTES] = "?";
+
+	if (i >= batch->n_members)
+		return false;
+	member = &rank->members.at[batch->first_member + i];
+	span = &timeline->lanes.phases.spans[timeline->lanes.phases.first_span[batch->group] + i];
+	if (member->ready_ns != LW_NS_UNKNOWN)
+		lw_ns_format((double)(batch->start_ns - member->ready_ns), before);
+	if (span->last_ns != LW_NS_UNKNOWN && span->first_ns != LW_NS_UNKNOWN)
+		lw_ns_format((double)(span->last_ns - span->first_ns), apart);
+	snprintf(text, LW_TIMELINE_TEXT_BYTES, "%10s %12s %10s  %s",
+		lw_bytes_format((double)member->bytes, bytes), before, apart,
+		run->tensors.at[member->tensor].name);
+	return true;
+}
+
+bool lw_timeline_details_line(
+	struct lw_timeline *timeline, size_t n, char text[LW_TIMELINE_TEXT_BYTES])
+{
+	const struct lw_run *run = timeline->lanes.run;
+	const struct lw_batch *batch = lw_timeline_batch(timeline, timeline->rank);
+	static const char *const titles[] = {
+		"", "  rank  queued for          start     length    on wire"};
+	static const char *const member_titles[] = {
+		"", "     bytes   queued for  ranks apart  tensor (on this rank)"};
+
+	text[0] = 0;
+	if (n < 5 || !batch)
+		return say_head(timeline, n, text);
+	n -= 5;
+	if (n < 2)
+		snprintf(text, LW_TIMELINE_TEXT_BYTES, "%s", titles[n]);
+	else if (n - 2 < run->ranks.n)
+		return say_rank(timeline, n - 2, text);
+	else if (n - 2 - run->ranks.n < 2)
+		snprintf(text, LW_TIMELINE_TEXT_BYTES, "%s", member_titles[n - 2 - run->ranks.n]);
+	else
+		return say_member(timeline, batch, n - 4 - run->ranks.n, text);
+	return true;
+}
+
+static void draw_full(struct lw_timeline *timeline, struct lw_pane pane)
+{
+	char text[LW_TIMELINE_TEXT_BYTES];
+	size_t n = 0;
+
+	while (lw_timeline_details_line(timeline, n, text))
+		n++;
+	if (timeline->details_top + (size_t)pane.height > n)
+		timeline->details_top = n > (size_t)pane.height ? n - (size_t)pane.height : 0;
+	for (int y = 0; y < pane.height; y++)
+		if (lw_timeline_details_line(timeline, timeline->details_top + (size_t)y, text))
+			lw_pane_print(pane, 1, y,
+				timeline->details_top + (size_t)y == 0 ? LW_STYLE_STRONG
+								       : LW_STYLE_TEXT,
+				"%s", text);
+	if (timeline->details_top + (size_t)pane.height < n)
+		lw_pane_right(pane, pane.width, pane.height - 1, 12, LW_STYLE_DIM, " more below");
+}
+
+void lw_timeline_details_draw(struct lw_timeline *timeline, struct lw_pane pane)
+{
+	const struct lw_batch *batch = lw_timeline_batch(timeline, timeline->rank);
+	char text[LW_TIMELINE_TEXT_BYTES];
+	int y = 0;
+
+	if (timeline->is_full) {
+		draw_full(timeline, pane);
+		return;
+	}
+	for (size_t n = 0; n < 5 && y < pane.height && say_head(timeline, n, text); n++) {
+		enum lw_style style = n == 0 ? LW_STYLE_STRONG : LW_STYLE_TEXT;
+
+		if (pane.height <= LW_TIMELINE_HEAD_LINES) /* a line each, at the bottom */
+			lw_pane_print(pane, 1, y++, style, "%s", text);
+		else
+			y += lw_pane_wrap(pane, 1, y, pane.width - 2, style, text);
+	}
+	if (!batch)
+		return;
+	if (pane.height <= LW_TIMELINE_HEAD_LINES) {
+		say_members(timeline, batch, text);
+		lw_pane_print(pane, 1, y, LW_STYLE_DIM, "%s", text);
+		return;
+	}
+	for (uint32_t i = 0; i < batch->n_members && ++y < pane.height; i++) {
+		const struct lw_member *member = &timeline->lanes.run->ranks.at[timeline->rank]
+							  .members.at[batch->first_member + i];
+		char bytes[LW_UNIT_TEXT_BYTES];
+
+		if (y == pane.height - 1 && i + 1 < batch->n_members) {
+			lw_pane_print(pane, 1, y, LW_STYLE_DIM, "and %u more: Enter",
+				batch->n_members - i);
+			return;
+		}
+		lw_pane_print(pane, 1, y, LW_STYLE_DIM, "%9s %s",
+			lw_bytes_format((double)member->bytes, bytes),
+			timeline->lanes.run->tensors.at[member->tensor].name);
+	}
+}
+
+/* ---- CSV ---------------------------------------------------------------------------------------- */
+
+static void write_ns(FILE *out, int64_t at_ns)
+{
+	if (at_ns == LW_NS_UNKNOWN)
+		fputc(',', out);
+	else
+		fprintf(out, ",%lld", (long long)at_ns);
+}
+
+static void write_batch(const struct lw_run *run, const struct lw_rank *rank,
+	const struct lw_batch *batch, FILE *out)
+{
+	struct lw_timeline_order order = {.first = LW_NONE, .last = LW_NONE};
+
+	if (batch->group != LW_NONE)
+		order = lw_timeline_order(run, &run->groups.at[batch->group]);
+	fprintf(out, "%d,", rank->rank);
+	if (batch->step != LW_NONE)
+		fprintf(out, "%d,%td", batch->step,
+			batch - rank->batches.at - rank->steps.at[batch->step].first_batch);
+	else
+		fputc(',', out);
+	fprintf(out, ",%s,%llu", lw_coll_name(batch->op), (unsigned long long)batch->bytes);
+	write_ns(out, batch->start_ns);
+	write_ns(out, batch->end_ns);
+	write_ns(out, batch->wire_start_ns);
+	write_ns(out, batch->wire_end_ns);
+	if (order.first != LW_NONE && !order.is_entry)
+		fprintf(out, ",%d,%d\n", run->ranks.at[order.first].rank,
+			run->ranks.at[order.last].rank);
+	else
+		fputs(",,\n", out);
+}
+
+int lw_timeline_write(const struct lw_timeline *timeline, int64_t from_ns, int64_t to_ns, FILE *out)
+{
+	const struct lw_run *run = timeline->lanes.run;
+
+	fputs("rank,step,batch,op,bytes,start_ns,end_ns,wire_start_ns,wire_end_ns,"
+	      "first_ready_rank,last_ready_rank\n",
+		out);
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		int64_t origin_ns = timeline->lanes.ranks[r].origin_ns;
+		const struct lw_batch *batch;
+
+		lw_vec_foreach (batch, &run->ranks.at[r].batches)
+			if (batch->start_ns < to_ns + origin_ns &&
+				batch->end_ns > from_ns + origin_ns)
+				write_batch(run, &run->ranks.at[r], batch, out);
+	}
+	return ferror(out) ? lw_fail(LW_ERR_IO, "cannot write: %s", strerror(errno)) : LW_OK;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* timeline_select.c - which collective the cursor is on, and where the screen has to be to show it. */
+#include "tui/timeline.h"
+
+enum { LEAST_COLUMN_NS = 1000, MAX_LOOKS = 4096 };
+
+static const struct lw_rank *rank_of(const struct lw_timeline *timeline)
+{
+	return &timeline->lanes.run->ranks.at[timeline->rank];
+}
+
+static int64_t origin_ns(const struct lw_timeline *timeline)
+{
+	return timeline->lanes.ranks[timeline->rank].origin_ns;
+}
+
+int32_t lw_timeline_tensor(const struct lw_timeline *timeline)
+{
+	const struct lw_tensor_lanes *tensors = &timeline->lanes.tensors;
+
+	return timeline->is_by_tensor && timeline->row < tensors->n_order
+		       ? (int32_t)tensors->order[timeline->row]
+		       : LW_NONE;
+}
+
+const struct lw_batch *lw_timeline_batch(const struct lw_timeline *timeline, size_t rank)
+{
+	const struct lw_run *run = timeline->lanes.run;
+
+	return timeline->group == LW_NONE
+		       ? NULL
+		       : lw_group_batch(run, &run->groups.at[timeline->group], rank);
+}
+
+int32_t lw_timeline_step_at(const struct lw_timeline *timeline, int64_t at_ns)
+{
+	const struct lw_rank *rank = rank_of(timeline);
+	size_t low = 0, high = rank->steps.n;
+
+	at_ns += origin_ns(timeline);
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (rank->steps.at[middle].start_ns <= at_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > 0 && at_ns < rank->steps.at[low - 1].end_ns ? (int32_t)low - 1 : LW_NONE;
+}
+
+/* How many batches of the selected rank start before @at_ns on its clock. */
+static size_t n_started(const struct lw_rank *rank, int64_t at_ns)
+{
+	size_t low = 0, high = rank->batches.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (rank->batches.at[middle].start_ns < at_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* When this rank began to wait with @batch: its first tensor queued, or its start. */
+static int64_t begin_ns(const struct lw_rank *rank, const struct lw_batch *batch)
+{
+	int64_t first_ns = batch->start_ns;
+
+	for (uint32_t i = 0; i < batch->n_members; i++) {
+		int64_t ready_ns = rank->members.at[batch->first_member + i].ready_ns;
+
+		if (ready_ns != LW_NS_UNKNOWN && ready_ns < first_ns)
+			first_ns = ready_ns;
+	}
+	return first_ns;
+}
+
+/* Of a rank: the operation that takes most of the column; else the next one, where it has begun to wait. */
+static int32_t select_batch(struct lw_timeline *timeline)
+{
+	const struct lw_rank *rank = rank_of(timeline);
+	const int64_t *reach_ns = timeline->lanes.ranks[timeline->rank].reach_ns;
+	int64_t from_ns = timeline->cursor_ns + origin_ns(timeline), most_ns = -1;
+	int64_t to_ns = from_ns + timeline->column_ns;
+	size_t end = n_started(rank, to_ns), looks = 0;
+	int32_t best = LW_NONE;
+
+	timeline->n_in_column = 0;
+	for (size_t i = end; i-- > 0 && reach_ns[i] > from_ns && looks++ < MAX_LOOKS;) {
+		const struct lw_batch *batch = &rank->batches.at[i];
+		int64_t start_ns = batch->start_ns > from_ns ? batch->start_ns : from_ns;
+		int64_t end_ns = batch->end_ns < to_ns ? batch->end_ns : to_ns;
+
+		if (batch->end_ns <= from_ns)
+			continue;
+		timeline->n_in_column++;
+		if (end_ns - start_ns >= most_ns) {
+			most_ns = end_ns - start_ns;
+			best = (int32_t)i;
+		}
+	}
+	for (size_t i = end; best == LW_NONE && i < rank->batches.n && i < end + 8; i++)
+		if (begin_ns(rank, &rank->batches.at[i]) < to_ns)
+			best = (int32_t)i;
+	return best;
+}
+
+/* Of a tensor: the first of its operations that ends after the cursor's column begins. */
+static size_t occurrence_at(const struct lw_timeline *timeline, int64_t at_ns)
+{
+	const struct lw_tensor_lanes *tensors = &timeline->lanes.tensors;
+	const struct lw_rank *rank = rank_of(timeline);
+	size_t t = tensors->order[timeline->row];
+	size_t low = tensors->first[t], high = tensors->first[t + 1];
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (rank->batches.at[tensors->occurrences[middle].batch].end_ns <= at_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int32_t select_occurrence(struct lw_timeline *timeline)
+{
+	const struct lw_tensor_lanes *tensors = &timeline->lanes.tensors;
+	const struct lw_rank *rank = rank_of(timeline);
+	int64_t from_ns = timeline->cursor_ns + origin_ns(timeline);
+	size_t t = tensors->order[timeline->row], at = occurrence_at(timeline, from_ns);
+	size_t last = occurrence_at(timeline, from_ns + timeline->column_ns);
+	const struct lw_batch *batch;
+
+	timeline->n_in_column = 0;
+	if (at == tensors->first[t + 1])
+		return LW_NONE;
+	batch = &rank->batches.at[tensors->occurrences[at].batch];
+	timeline->n_in_column = last - at;
+	if (last < tensors->first[t + 1] &&
+		rank->batches.at[tensors->occurrences[last].batch].start_ns <
+			from_ns + timeline->column_ns)
+		timeline->n_in_column++;
+	return begin_ns(rank, batch) < from_ns + timeline->column_ns
+		       ? (int32_t)tensors->occurrences[at].batch
+		       : LW_NONE;
+}
+
+void lw_timeline_select_here(struct lw_timeline *timeline)
+{
+	const struct lw_rank *rank = rank_of(timeline);
+	int32_t batch = lw_timeline_tensor(timeline) == LW_NONE ? select_batch(timeline)
+								: select_occurrence(timeline);
+
+	timeline->group = batch == LW_NONE ? LW_NONE : rank->batches.at[batch].group;
+	timeline->details_top = 0;
+}
+
+/* ---- the screen --------------------------------------------------------------------------------- */
+
+void lw_timeline_clip(struct lw_timeline *timeline, int n_columns)
+{
+	int64_t length_ns = timeline->lanes.length_ns, all_ns = length_ns / n_columns + 1;
+
+	if (all_ns < LEAST_COLUMN_NS)
+		all_ns = LEAST_COLUMN_NS;
+	if (timeline->column_ns >= all_ns) {
+		timeline->column_ns = all_ns;
+		timeline->from_ns = 0;
+	}
+	if (timeline->column_ns < LEAST_COLUMN_NS)
+		timeline->column_ns = LEAST_COLUMN_NS;
+	if (timeline->cursor_ns >= length_ns)
+		timeline->cursor_ns = length_ns - 1;
+	if (timeline->cursor_ns < 0)
+		timeline->cursor_ns = 0;
+	if (timeline->from_ns > length_ns - timeline->column_ns)
+		timeline->from_ns = length_ns - timeline->column_ns;
+	if (timeline->from_ns < -timeline->column_ns * (n_columns / 4))
+		timeline->from_ns = -timeline->column_ns * (n_columns / 4);
+}
+
+void lw_timeline_show(struct lw_timeline *timeline, int64_t at_ns, int n_columns)
+{
+	int64_t span_ns = timeline->column_ns * n_columns;
+
+	if (at_ns < timeline->from_ns)
+		timeline->from_ns = at_ns - span_ns / 4;
+	else if (at_ns >= timeline->from_ns + span_ns)
+		timeline->from_ns = at_ns - span_ns + span_ns / 4;
+	lw_timeline_clip(timeline, n_columns);
+}
+
+void lw_timeline_go(struct lw_timeline *timeline, size_t index, int n_columns)
+{
+	const struct lw_batch *batch = &rank_of(timeline)->batches.at[index];
+	int64_t at_ns = batch->start_ns - origin_ns(timeline), column;
+
+	lw_timeline_show(timeline, at_ns, n_columns);
+	column = (at_ns - timeline->from_ns) / timeline->column_ns;
+	timeline->cursor_ns = timeline->from_ns + column * timeline->column_ns;
+	timeline->group = batch->group;
+	timeline->n_in_column = 1;
+	timeline->details_top = 0;
+}
+
+static bool next_occurrence(struct lw_timeline *timeline, int by, int n_columns, int64_t at_ns)
+{
+	const struct lw_tensor_lanes *tensors = &timeline->lanes.tensors;
+	const struct lw_batch *selected = lw_timeline_batch(timeline, timeline->rank);
+	size_t t = tensors->order[timeline->row];
+	size_t at = occurrence_at(timeline, selected ? selected->start_ns : at_ns);
+
+	if (by > 0 && selected && at < tensors->first[t + 1] &&
+		&rank_of(timeline)->batches.at[tensors->occurrences[at].batch] == selected)
+		at++;
+	if (by < 0 && at-- == tensors->first[t])
+		return false;
+	if (at >= tensors->first[t + 1])
+		return false;
+	lw_timeline_go(timeline, tensors->occurrences[at].batch, n_columns);
+	return true;
+}
+
+bool lw_timeline_next(struct lw_timeline *timeline, int by, int n_columns)
+{
+	const struct lw_rank *rank = rank_of(timeline);
+	const struct lw_batch *selected = lw_timeline_batch(timeline, timeline->rank);
+	int64_t at_ns = timeline->cursor_ns + origin_ns(timeline);
+	size_t next;
+
+	if (lw_timeline_tensor(timeline) != LW_NONE)
+		return next_occurrence(timeline, by, n_columns, at_ns);
+	if (selected)
+		next = (size_t)(selected - rank->batches.at) + (by > 0 ? 1 : 0);
+	else
+		next = n_started(rank, at_ns);
+	if (by < 0 && next-- == 0)
+		return false;
+	if (next >= rank->batches.n)
+		return false;
+	lw_timeline_go(timeline, next, n_columns);
+	return true;
+}
