@@ -33,7 +33,7 @@ struct lw_timeline {
 	size_t rank, row;           /* selected: index into the ranks; into the tensors' order */
 	size_t top;                 /* first row on the screen */
 	int64_t from_ns, column_ns; /* the screen's left edge, relative; a column */
-	int64_t cursor_ns;          /* where the cursor's column begins */
+	int64_t cursor_ns;          /* in the cursor's column */
 	int32_t group;              /* selected, LW_NONE */
 	size_t n_in_column;         /* operations under the cursor */
 	int32_t to_fit;             /* step that the next drawing zooms to, or LW_TIMELINE_FIT_.. */

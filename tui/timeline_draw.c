@@ -309,28 +309,30 @@ static void draw_kind(struct lw_pane line, const struct columns *columns, size_t
 	}
 }
 
-/* Several kinds: the one that takes most of the column. @from: the first kind that counts. */
-static void draw_most(struct lw_pane line, const struct columns *columns, size_t from)
+/*
+ * Several kinds: the one that takes most of the column. Of kinds that go on side by side the first of the list
+ * counts, as where exposed time is told apart (docs/phases.md): what is left for a later one is what the
+ * earlier ones leave of the column.
+ */
+static void draw_most(struct lw_pane line, const struct columns *columns, bool with_compute)
 {
-	/* of two that take as much: what was on the wire, then what kept it from there */
 	static const size_t kinds[] = {
-		LW_LANE_ALLREDUCE, LW_LANE_MISC, LW_LANE_WAIT, LW_LANE_NEGOTIATE};
+		LW_LANE_COMPUTE, LW_LANE_ALLREDUCE, LW_LANE_MISC, LW_LANE_WAIT, LW_LANE_NEGOTIATE};
 
 	for (int x = 0; x < columns->n; x++) {
 		size_t most = LW_TRACKS;
-		int64_t most_ns = 0;
+		int64_t most_ns = 0, left_ns = columns->column_ns;
 
-		for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-			if (columns->occupied[kinds[i]][x] > most_ns) {
+		for (size_t i = with_compute ? 0 : 1; i < LW_TRACKS; i++) {
+			int64_t own_ns = columns->occupied[kinds[i]][x];
+
+			own_ns = own_ns < left_ns ? own_ns : left_ns;
+			left_ns -= own_ns;
+			if (own_ns > most_ns) {
 				most = kinds[i];
-				most_ns = columns->occupied[most][x];
+				most_ns = own_ns;
 			}
-		if (from == LW_LANE_COMPUTE &&
-			columns->occupied[LW_LANE_COMPUTE][x] * 2 >= columns->column_ns)
-			most = LW_LANE_COMPUTE;
-		if (from == LW_LANE_COMPUTE && most == LW_TRACKS &&
-			columns->occupied[LW_LANE_COMPUTE][x] > 0)
-			most = LW_LANE_COMPUTE;
+		}
 		if (most < LW_TRACKS)
 			lw_pane_rune(line, x, 0, lw_lanes[most].style,
 				lw_glyph(line.cells, lw_lanes[most].glyph));
@@ -400,9 +402,9 @@ static void draw_rank(const struct lw_timeline *timeline, const struct lw_timeli
 							     : lw_lanes[kind].name,
 			lane == 0);
 		if (layout->density == LW_TIMELINE_ONE)
-			draw_most(line, columns, LW_LANE_COMPUTE);
+			draw_most(line, columns, true);
 		else if (layout->density == LW_TIMELINE_TWO && lane == 1)
-			draw_most(line, columns, LW_LANE_NEGOTIATE);
+			draw_most(line, columns, false);
 		else
 			draw_kind(line, columns, kind);
 		if (kind == LW_LANE_COMPUTE && layout->density != LW_TIMELINE_ONE &&
@@ -458,7 +460,7 @@ static void draw_tensor(struct lw_timeline *timeline, const struct lw_timeline_l
 		return;
 	columns->from_ns = timeline->from_ns + timeline->lanes.ranks[timeline->rank].origin_ns;
 	look(tracks, columns);
-	draw_most(line, columns, LW_LANE_NEGOTIATE);
+	draw_most(line, columns, false);
 	if ((timeline->is_following || row == timeline->row) &&
 		carries(&run->ranks.at[timeline->rank], lw_timeline_batch(timeline, timeline->rank),
 			tensor))

@@ -14,6 +14,16 @@ static int64_t origin_ns(const struct lw_timeline *timeline)
 	return timeline->lanes.ranks[timeline->rank].origin_ns;
 }
 
+/* Where the cursor's column begins, on the selected rank's clock. */
+static int64_t column_start_ns(const struct lw_timeline *timeline)
+{
+	int64_t apart_ns = timeline->cursor_ns - timeline->from_ns;
+	int64_t into_ns = apart_ns % timeline->column_ns;
+
+	return timeline->cursor_ns - into_ns - (into_ns < 0 ? timeline->column_ns : 0) +
+	       origin_ns(timeline);
+}
+
 int32_t lw_timeline_tensor(const struct lw_timeline *timeline)
 {
 	const struct lw_tensor_lanes *tensors = &timeline->lanes.tensors;
@@ -84,7 +94,7 @@ static int32_t select_batch(struct lw_timeline *timeline)
 {
 	const struct lw_rank *rank = rank_of(timeline);
 	const int64_t *reach_ns = timeline->lanes.ranks[timeline->rank].reach_ns;
-	int64_t from_ns = timeline->cursor_ns + origin_ns(timeline), most_ns = -1;
+	int64_t from_ns = column_start_ns(timeline), most_ns = -1;
 	int64_t to_ns = from_ns + timeline->column_ns;
 	size_t end = n_started(rank, to_ns), looks = 0;
 	int32_t best = LW_NONE;
@@ -132,7 +142,7 @@ static int32_t select_occurrence(struct lw_timeline *timeline)
 {
 	const struct lw_tensor_lanes *tensors = &timeline->lanes.tensors;
 	const struct lw_rank *rank = rank_of(timeline);
-	int64_t from_ns = timeline->cursor_ns + origin_ns(timeline);
+	int64_t from_ns = column_start_ns(timeline);
 	size_t t = tensors->order[timeline->row], at = occurrence_at(timeline, from_ns);
 	size_t last = occurrence_at(timeline, from_ns + timeline->column_ns);
 	const struct lw_batch *batch;
@@ -199,11 +209,9 @@ void lw_timeline_show(struct lw_timeline *timeline, int64_t at_ns, int n_columns
 void lw_timeline_go(struct lw_timeline *timeline, size_t index, int n_columns)
 {
 	const struct lw_batch *batch = &rank_of(timeline)->batches.at[index];
-	int64_t at_ns = batch->start_ns - origin_ns(timeline), column;
 
-	lw_timeline_show(timeline, at_ns, n_columns);
-	column = (at_ns - timeline->from_ns) / timeline->column_ns;
-	timeline->cursor_ns = timeline->from_ns + column * timeline->column_ns;
+	timeline->cursor_ns = batch->start_ns - origin_ns(timeline);
+	lw_timeline_show(timeline, timeline->cursor_ns, n_columns);
 	timeline->group = batch->group;
 	timeline->n_in_column = 1;
 	timeline->details_top = 0;

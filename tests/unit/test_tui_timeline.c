@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_tui_timeline.c - what the timeline draws of a column is what a walk over all intervals finds in it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/lib/run_fixture.h"
+#include "tui/timeline.h"
+
+enum { MAX_COLUMNS = 300, N_WINDOWS = 200 };
+
+static const uint64_t SEED = 0x7461;
+
+static uint64_t draw_random(uint64_t *random)
+{
+	*random ^= *random << 13;
+	*random ^= *random >> 7;
+	*random ^= *random << 17;
+	return *random;
+}
+
+static int64_t below(uint64_t *random, int64_t limit)
+{
+	return (int64_t)(draw_random(random) % (uint64_t)limit);
+}
+
+static int64_t walk(const struct lw_intervals *set, int64_t from_ns, int64_t to_ns)
+{
+	int64_t sum_ns = 0;
+
+	for (size_t i = 0; i < set->n; i++) {
+		int64_t start_ns = set->at[i].start_ns > from_ns ? set->at[i].start_ns : from_ns;
+		int64_t end_ns = set->at[i].end_ns < to_ns ? set->at[i].end_ns : to_ns;
+
+		sum_ns += end_ns > start_ns ? end_ns - start_ns : 0;
+	}
+	return sum_ns;
+}
+
+static void compare(const struct lw_track *track, const struct lw_intervals *set, int64_t from_ns,
+	int64_t column_ns, int n)
+{
+	int64_t occupied[MAX_COLUMNS];
+
+	lw_track_columns(track, from_ns, column_ns, n, occupied);
+	for (int i = 0; i < n; i++) {
+		int64_t start_ns = from_ns + column_ns * i;
+
+		assert_int_equal(occupied[i], walk(set, start_ns, start_ns + column_ns));
+	}
+}
+
+static void a_column_is_what_a_walk_finds(void **state)
+{
+	uint64_t random = SEED;
+
+	(void)state;
+	print_message("seed %llu\n", (unsigned long long)SEED);
+	for (int run = 0; run < 40; run++) {
+		struct lw_track track = {0};
+		struct lw_intervals set = {0};
+		int64_t at_ns = below(&random, 1000), n = below(&random, 400);
+
+		for (int64_t i = 0; i < n; i++) {
+			int64_t start_ns = at_ns + below(&random, run % 2 ? 50 : 5000);
+
+			at_ns = start_ns + below(&random, run % 3 ? 90 : 9000);
+			assert_int_equal(lw_track_add(&track, start_ns, at_ns), LW_OK);
+			assert_int_equal(lw_intervals_add(&set, start_ns, at_ns), LW_OK);
+		}
+		assert_int_equal(track.total_ns, lw_intervals_length_ns(&set));
+		for (int i = 0; i < N_WINDOWS; i++)
+			compare(&track, &set, below(&random, at_ns + 2000) - 1000,
+				1 + below(&random, i % 4 ? 100 : at_ns + 1),
+				1 + (int)below(&random, MAX_COLUMNS));
+		lw_vec_free(&track.stretches);
+		lw_vec_free(&set);
+	}
+}
+
+static void stretches_that_touch_or_overlap_count_once(void **state)
+{
+	struct lw_track track = {0};
+	int64_t occupied[3];
+
+	(void)state;
+	assert_int_equal(lw_track_add(&track, 10, 20), LW_OK);
+	assert_int_equal(lw_track_add(&track, 20, 25), LW_OK);
+	assert_int_equal(lw_track_add(&track, 22, 30), LW_OK);
+	assert_int_equal(lw_track_add(&track, 12, 28), LW_OK);
+	assert_int_equal(track.stretches.n, 1);
+	assert_int_equal(track.total_ns, 20);
+	lw_track_columns(&track, 0, 15, 3, occupied);
+	assert_int_equal(occupied[0], 5);
+	assert_int_equal(occupied[1], 15);
+	assert_int_equal(occupied[2], 0);
+	lw_vec_free(&track.stretches);
+}
+
+/* Of one rank and step, what the columns say adds up to what reports say. */
+static void check_step(const struct lw_lanes *lanes, size_t r, const struct lw_step *step)
+{
+	const int64_t wanted_ns[LW_TRACKS] = {[LW_LANE_COMPUTE] = step->compute_ns,
+		[LW_LANE_NEGOTIATE] = step->negotiate_ns,
+		[LW_LANE_WAIT] = step->wait_ns,
+		[LW_LANE_ALLREDUCE] = step->allreduce_ns,
+		[LW_LANE_MISC] = step->misc_ns};
+
+	for (size_t k = 0; k < LW_TRACKS; k++) {
+		int64_t occupied_ns;
+
+		if (wanted_ns[k] == LW_NS_UNKNOWN)
+			continue;
+		lw_track_columns(&lanes->ranks[r].tracks.of[k], step->start_ns,
+			step->end_ns - step->start_ns, 1, &occupied_ns);
+		assert_int_equal(occupied_ns, wanted_ns[k]);
+	}
+}
+
+static void lanes_hold_what_reports_say(void **state)
+{
+	uint64_t random = SEED;
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		struct make_run spec = make_run_job(1 + i % 3, 4 + i);
+		struct lw_lanes lanes;
+		struct lw_run *run;
+
+		spec.n_broadcasts = i % 2 ? 3 : 0;
+		spec.no_waits = i == 3;
+		spec.no_wire = i == 4;
+		for (int r = 0; r < spec.n_ranks; r++)
+			spec.late_ns[r] = below(&random, 5000000);
+		run = run_fixture_analyze(&spec);
+		assert_int_equal(lw_lanes_init(&lanes, run), LW_OK);
+		for (size_t r = 0; r < run->ranks.n; r++)
+			for (size_t s = 0; s < run->ranks.at[r].steps.n; s++)
+				check_step(&lanes, r, &run->ranks.at[r].steps.at[s]);
+		assert_int_equal(lanes.ranks[0].is_waited,
+			spec.no_waits ? LW_BLOCKED_ASSUMED : LW_BLOCKED_KNOWN);
+		lw_lanes_done(&lanes);
+		lw_run_free(run);
+	}
+}
+
+/* One tensor waits while another is on the wire: each has its own row. */
+static void a_tensor_has_its_own_phases(void **state)
+{
+	struct make_run spec = make_run_job(2, 4);
+	struct lw_run *run = run_fixture_analyze(&spec);
+	const struct lw_step *step = &run->ranks.at[1].steps.at[2];
+	struct lw_lanes lanes;
+	int64_t occupied_ns;
+
+	(void)state;
+	assert_int_equal(lw_lanes_init(&lanes, run), LW_OK);
+	assert_int_equal(lw_lanes_turn(&lanes, 1), LW_OK);
+	assert_int_equal(lanes.tensors.n_order, 3);
+	assert_string_equal(run->tensors.at[lanes.tensors.order[0]].name, "allreduce.fc.weight");
+	assert_string_equal(run->tensors.at[lanes.tensors.order[2]].name, "allreduce.conv.weight");
+	for (size_t i = 0; i < 3; i++) {
+		/* fc.bias is ready at 12 ms, fc.weight at 10; the round that takes both begins at 12.5 */
+		static const int64_t wait_ns[] = {2500000, 500000, 500000};
+		static const int64_t wire_ns[] = {8000000, 8000000, 3000000};
+		const struct lw_tracks *tracks = lw_lanes_tensor(&lanes, lanes.tensors.order[i]);
+
+		lw_track_columns(&tracks->of[LW_LANE_WAIT], step->start_ns,
+			step->end_ns - step->start_ns, 1, &occupied_ns);
+		assert_int_equal(occupied_ns, wait_ns[i]);
+		lw_track_columns(&tracks->of[LW_LANE_ALLREDUCE], step->start_ns,
+			step->end_ns - step->start_ns, 1, &occupied_ns);
+		assert_int_equal(occupied_ns, wire_ns[i]);
+	}
+	lw_lanes_done(&lanes);
+	lw_run_free(run);
+}
+
+static void who_was_last_had_its_tensors_last(void **state)
+{
+	struct make_run spec = make_run_job(3, 4);
+	struct lw_timeline_order order;
+	struct lw_run *run;
+
+	(void)state;
+	spec.late_ns[1] = 5000000;
+	spec.late_ns[2] = 2000000;
+	run = run_fixture_analyze(&spec);
+	order = lw_timeline_order(run, &run->groups.at[run->groups.n - 1]);
+	assert_int_equal(order.first, 0);
+	assert_int_equal(order.last, 1);
+	assert_int_equal(order.late_ns, 5000000);
+	assert_false(order.is_entry);
+	lw_run_free(run);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_column_is_what_a_walk_finds),
+		cmocka_unit_test(stretches_that_touch_or_overlap_count_once),
+		cmocka_unit_test(lanes_hold_what_reports_say),
+		cmocka_unit_test(a_tensor_has_its_own_phases),
+		cmocka_unit_test(who_was_last_had_its_tensors_last),
+	};
+
+	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);
+}
