@@ -9,9 +9,9 @@
 
 #include "analyzer/simulate/stats.h"
 
-/* The run's own, without the loading of stores that it lives beside. */
-int lw_run_diag(struct lw_run *run, const char *stage, const char *kind, uint64_t n,
-	const char *format, ...)
+/* The run's own, without the loading of stores that it lives beside; where that is linked, it wins. */
+__attribute__((weak)) int lw_run_diag(struct lw_run *run, const char *stage, const char *kind,
+	uint64_t n, const char *format, ...)
 {
 	struct lw_diag diag = {.stage = stage, .kind = kind, .n = n};
 	va_list arguments;

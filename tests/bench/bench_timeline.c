@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_timeline.c - what opening and drawing the timeline costs on a large run.
+ *
+ *	bench_timeline [STEPS [RANKS [REPEATS]]]
+ *
+ * A run as the tracer leaves it, of a job that the simulator made: 161 tensors, threshold 1 MiB; 3100 steps on
+ * 8 ranks are 10 million records. Screens of 200x60, zoomed from the run to a microsecond a column, ranks down
+ * with one, two and all lanes, and tensors down. Times are CPU time of the one thread. Prints one JSON line.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "analyzer/analyzer.h"
+#include "base/err.h"
+#include "base/units.h"
+#include "tests/unit/sim_run.h"
+#include "tui/timeline.h"
+
+enum { N_TENSORS = 161, WIDTH = 200, HEIGHT = 60, MAX_REPEATS = 1000 };
+
+static double wire_ns(const void *context, const struct lw_hvd_op *op)
+{
+	(void)context;
+	return 200e3 + 1.0 * (double)op->bytes; /* 0.2 ms, 1 GB/s */
+}
+
+static double cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static _Noreturn void die(void)
+{
+	fprintf(stderr, "bench_timeline: %s\n", lw_error_text());
+	exit(1);
+}
+
+static size_t count_records(const struct lw_run *run)
+{
+	const struct lw_rank *rank;
+	size_t n = 0;
+
+	/* a tensor is a READY and a BATCH_TENSOR, a batch has a collective and a round */
+	lw_vec_foreach (rank, &run->ranks)
+		n += 2 * rank->members.n + 3 * rank->batches.n + rank->waits.n;
+	return n;
+}
+
+static size_t count_bytes(const struct lw_timeline *timeline)
+{
+	const struct lw_run *run = timeline->lanes.run;
+	size_t bytes =
+		(run->ranks.n ? run->ranks.at[0].members.n : 0) * sizeof(struct lw_phase_span);
+
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		bytes += run->ranks.at[r].batches.n * sizeof(int64_t);
+		for (size_t k = 0; k < LW_TRACKS; k++)
+			bytes += timeline->lanes.ranks[r].tracks.of[k].stretches.capacity *
+				 sizeof(struct lw_stretch);
+	}
+	return bytes;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Draws at every zoom from the run to a microsecond. Prints the slowest screen and the median one. */
+static void draw_all(
+	struct lw_view *view, const char *name, struct lw_cells *cells, size_t n_repeats)
+{
+	struct lw_timeline *timeline = view->state;
+	struct lw_pane pane = lw_pane_whole(cells);
+	struct lw_input closer = {LW_REQUEST_ZOOM_IN, 0, 0, HEIGHT, WIDTH};
+	double *took_ns = calloc(64 * n_repeats, sizeof(*took_ns)), start_ns;
+	size_t n = 0;
+
+	if (!took_ns)
+		die();
+	timeline->to_fit = LW_TIMELINE_FIT_ALL;
+	timeline->cursor_ns = timeline->lanes.length_ns / 2;
+	view->ops->draw(view, pane); /* rows of tensors are made when first drawn */
+	for (int zoom = 0; zoom < 64 && n < 64 * n_repeats; zoom++) {
+		int64_t before_ns = timeline->column_ns;
+
+		for (size_t i = 0; i < n_repeats; i++) {
+			start_ns = cpu_ns();
+			lw_cells_clear(cells);
+			view->ops->draw(view, pane);
+			took_ns[n++] = cpu_ns() - start_ns;
+		}
+		view->ops->request(view, &closer);
+		if (timeline->column_ns == before_ns)
+			break;
+	}
+	qsort(took_ns, n, sizeof(*took_ns), ascending);
+	printf(",\"%s\":{\"median\":%.0f,\"high\":%.0f,\"screens\":%zu}", name, took_ns[n / 2],
+		took_ns[n - 1], n);
+	free(took_ns);
+}
+
+static struct lw_run *make_run(uint32_t n_steps, uint32_t n_ranks)
+{
+	static uint64_t bytes[N_TENSORS];
+	struct sim_spec spec = {.n_ranks = n_ranks,
+		.n_tensors = N_TENSORS,
+		.n_steps = n_steps,
+		.bytes = bytes,
+		.forward_ns = 60 * LW_NS_PER_MS,
+		.gap_ns = LW_NS_PER_MS / 2,
+		.jitter_ns = LW_NS_PER_MS / 2,
+		.setting = {.fusion_bytes = 1 << 20, .cycle_ns = 5 * LW_NS_PER_MS},
+		.cost = {.wire_ns = wire_ns,
+			.round_ns = 100e3,
+			.oversleep_ns = 60e3,
+			.dispatch_ns = 30e3,
+			.between_ns = 20e3,
+			.copy_in_ns_per_byte = 0.1,
+			.copy_out_ns_per_byte = 0.1,
+			.poll_ns = 1060e3},
+		.seed = 1};
+	struct lw_run *run;
+	struct lw_rank *rank;
+	struct lw_group *group;
+
+	for (size_t t = 0; t < N_TENSORS; t++)
+		bytes[t] = 4096u << t % 11;
+	run = sim_run_new(&spec);
+	lw_vec_foreach (rank, &run->ranks) {
+		rank->start_ns = rank->steps.at[0].start_ns;
+		rank->end_ns = rank->steps.at[rank->steps.n - 1].end_ns;
+	}
+	lw_vec_foreach (group, &run->groups)
+		group->n_wanted = group->n_ranks;
+	return run;
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t n_steps = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 3100;
+	uint32_t n_ranks = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 8;
+	size_t n_repeats = argc > 3 ? strtoul(argv[3], NULL, 10) : 5;
+	struct lw_run *run;
+	struct lw_analysis analysis = {0};
+	struct lw_data data = {.analysis = &analysis, .generation = 1};
+	struct lw_focus focus = {LW_NONE, LW_NONE, LW_NONE, LW_NONE};
+	struct lw_timeline timeline = {0};
+	struct lw_view view = {&lw_view_timeline, &data, &focus, NULL, &timeline, 0};
+	struct lw_input turn = {LW_REQUEST_TURN, 0, 0, HEIGHT, WIDTH};
+	struct lw_cells cells = {0};
+	double start_ns;
+
+	if (n_steps < 2 || n_ranks < 1 || n_ranks > 64 || n_repeats < 1 ||
+		n_repeats > MAX_REPEATS) {
+		fprintf(stderr, "usage: bench_timeline [STEPS [RANKS [REPEATS]]]\n");
+		return 2;
+	}
+	analysis.run = run = make_run(n_steps, n_ranks);
+	if (lw_cells_resize(&cells, WIDTH, HEIGHT) < 0)
+		die();
+	start_ns = cpu_ns();
+	if (view.ops->open(&view) < 0)
+		die();
+	printf("{\"n_records\":%zu,\"n_ranks\":%u,\"n_steps\":%u,\"open_ns\":%.0f,\"bytes\":%zu",
+		count_records(run), n_ranks, n_steps, cpu_ns() - start_ns, count_bytes(&timeline));
+	draw_all(&view, "ranks_fitting_ns", &cells, n_repeats);
+	timeline.density = LW_TIMELINE_ALL;
+	draw_all(&view, "ranks_all_ns", &cells, n_repeats);
+	timeline.density = LW_TIMELINE_ONE;
+	draw_all(&view, "ranks_one_ns", &cells, n_repeats);
+	start_ns = cpu_ns();
+	view.ops->request(&view, &turn);
+	view.ops->draw(&view, lw_pane_whole(&cells));
+	printf(",\"turn_ns\":%.0f", cpu_ns() - start_ns);
+	draw_all(&view, "tensors_ns", &cells, n_repeats);
+	printf("}\n");
+	view.ops->done(&view);
+	lw_cells_free(&cells);
+	sim_run_free(run);
+	return 0;
+}
