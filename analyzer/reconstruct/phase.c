@@ -216,6 +216,32 @@ int lw_phases_collect_members(struct lw_phases *phases, size_t rank_index,
 	return status ? LW_ERR_NOMEM : LW_OK;
 }
 
+static int64_t earlier_ns(int64_t a_ns, int64_t b_ns)
+{
+	return b_ns == LW_NS_UNKNOWN || a_ns < b_ns ? a_ns : b_ns;
+}
+
+/* Whether one of its intervals can reach into @step. Notes whether a ready time is known. */
+static bool reaches(struct lw_phases *phases, const struct lw_rank *rank,
+	const struct lw_batch *batch, const struct lw_step *step)
+{
+	const struct lw_phase_span *spans = phases->spans + phases->first_span[batch->group];
+	int64_t first_ns = earlier_ns(batch->start_ns, batch->agreed_ns);
+	int64_t last_ns = later_ns(batch->end_ns, batch->agreed_ns);
+
+	first_ns = earlier_ns(first_ns, batch->wire_start_ns);
+	last_ns = later_ns(later_ns(last_ns, batch->start_ns), batch->wire_end_ns);
+	for (uint32_t i = 0; i < batch->n_members; i++) {
+		int64_t ready_ns = rank->members.at[batch->first_member + i].ready_ns;
+
+		phases->has_ready |= ready_ns != LW_NS_UNKNOWN || spans[i].last_ns != LW_NS_UNKNOWN;
+		first_ns = earlier_ns(first_ns, ready_ns);
+		first_ns = earlier_ns(first_ns, spans[i].first_ns);
+		last_ns = later_ns(last_ns, later_ns(ready_ns, spans[i].last_ns));
+	}
+	return first_ns < step->end_ns && last_ns > step->start_ns;
+}
+
 int lw_phases_collect(struct lw_phases *phases, size_t rank_index, size_t s)
 {
 	const struct lw_rank *rank = &phases->run->ranks.at[rank_index];
@@ -232,7 +258,8 @@ int lw_phases_collect(struct lw_phases *phases, size_t rank_index, size_t s)
 			const struct lw_group *group = &phases->run->groups.at[batch->group];
 
 			phases->is_partial |= i == s && group->n_ranks < group->n_wanted;
-			status |= add_members(phases, rank, batch, 0, batch->n_members);
+			if (i == s || reaches(phases, rank, batch, step))
+				status |= add_members(phases, rank, batch, 0, batch->n_members);
 		}
 	for (size_t i = 0; i < N_SETS; i++) {
 		lw_intervals_unite(sets[i], 0);
