@@ -4,7 +4,7 @@
  *
  *	bench_timeline [STEPS [RANKS [REPEATS]]]
  *
- * A run as the tracer leaves it, of a job that the simulator made: 161 tensors, threshold 1 MiB; 3100 steps on
+ * A run as the tracer leaves it, of a job that the simulator made: 161 tensors, threshold 1 MiB; 2320 steps on
  * 8 ranks are 10 million records. Screens of 200x60, zoomed from the run to a microsecond a column, ranks down
  * with one, two and all lanes, and tensors down. Times are CPU time of the one thread. Prints one JSON line.
  */
@@ -146,7 +146,7 @@ static struct lw_run *make_run(uint32_t n_steps, uint32_t n_ranks)
 
 int main(int argc, char **argv)
 {
-	uint32_t n_steps = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 3100;
+	uint32_t n_steps = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 2320;
 	uint32_t n_ranks = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 8;
 	size_t n_repeats = argc > 3 ? strtoul(argv[3], NULL, 10) : 5;
 	struct lw_run *run;

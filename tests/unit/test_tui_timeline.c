@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/lib/run_fixture.h"
+#include "tui/app.h"
 #include "tui/timeline.h"
 
 enum { MAX_COLUMNS = 300, N_WINDOWS = 200 };
@@ -123,6 +124,36 @@ static void check_step(const struct lw_lanes *lanes, size_t r, const struct lw_s
 	}
 }
 
+/* All of the steps of a rank, as reports collect them, against columns of any size, anywhere. */
+static void check_windows(const struct lw_lanes *lanes, size_t r, uint64_t *random)
+{
+	const struct lw_rank *rank = &lanes->run->ranks.at[r];
+	const struct lw_track *track = &lanes->ranks[r].tracks.of[LW_LANE_ALLREDUCE];
+	int64_t from_ns = rank->steps.at[0].start_ns;
+	int64_t length_ns = rank->steps.at[rank->steps.n - 1].end_ns - from_ns, sum_ns = 0;
+	int64_t occupied[MAX_COLUMNS];
+	struct lw_intervals all = {0};
+	struct lw_phases phases;
+
+	assert_int_equal(lw_phases_init(&phases, lanes->run), LW_OK);
+	for (size_t s = 0; s < rank->steps.n; s++) {
+		assert_int_equal(lw_phases_collect(&phases, r, s), LW_OK);
+		for (size_t i = 0; i < phases.allreduce.n; i++)
+			assert_int_equal(lw_intervals_add(&all, phases.allreduce.at[i].start_ns,
+						 phases.allreduce.at[i].end_ns),
+				LW_OK);
+	}
+	for (int i = 0; i < N_WINDOWS; i++)
+		compare(track, &all, from_ns + below(random, length_ns),
+			1 + below(random, length_ns / 20), 20);
+	lw_track_columns(track, from_ns, length_ns / 100 + 1, 100, occupied);
+	for (int i = 0; i < 100; i++)
+		sum_ns += occupied[i];
+	assert_int_equal(sum_ns, lw_intervals_length_ns(&all));
+	lw_vec_free(&all);
+	lw_phases_done(&phases);
+}
+
 static void lanes_hold_what_reports_say(void **state)
 {
 	uint64_t random = SEED;
@@ -143,6 +174,8 @@ static void lanes_hold_what_reports_say(void **state)
 		for (size_t r = 0; r < run->ranks.n; r++)
 			for (size_t s = 0; s < run->ranks.at[r].steps.n; s++)
 				check_step(&lanes, r, &run->ranks.at[r].steps.at[s]);
+		if (!spec.n_broadcasts) /* they lie before the first step */
+			check_windows(&lanes, 0, &random);
 		assert_int_equal(lanes.ranks[0].is_waited,
 			spec.no_waits ? LW_BLOCKED_ASSUMED : LW_BLOCKED_KNOWN);
 		lw_lanes_done(&lanes);
@@ -200,6 +233,62 @@ static void who_was_last_had_its_tensors_last(void **state)
 	lw_run_free(run);
 }
 
+static const struct make_run *odd_jobs(size_t *ret_n)
+{
+	static struct make_run jobs[8];
+
+	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
+		jobs[i] = make_run_job(2, 5);
+	jobs[0] = make_run_job(1, 4);
+	jobs[1] = make_run_job(2, 1); /* no gradient comes twice: no step */
+	jobs[2].no_objects = true;
+	jobs[3].no_objects = jobs[3].no_waits = true;
+	jobs[4].no_wire = jobs[4].no_cycles = true;
+	jobs[5].size = 4;
+	jobs[6] = make_run_job(9, 3);
+	jobs[6].n_broadcasts = 3;
+	jobs[7].has_lost = true;
+	jobs[7].lost_rank = jobs[7].lost_step = 1;
+	*ret_n = sizeof(jobs) / sizeof(jobs[0]);
+	return jobs;
+}
+
+/* Any keys, clicks and sizes: what is drawn stays on the screen and memory where it belongs (sanitizers look). */
+static void any_keys_at_any_size_do_no_harm(void **state)
+{
+	static const uint32_t keys[] = {LW_KEY_UP, LW_KEY_DOWN, LW_KEY_LEFT, LW_KEY_RIGHT,
+		LW_KEY_PAGE_UP, LW_KEY_PAGE_DOWN, LW_KEY_HOME, LW_KEY_END, LW_KEY_ENTER,
+		LW_KEY_CLICK, 's', 't', ']', '[', '+', '+', '_', 'a', 'f', '.', ',', 'n', 'y', 'r'};
+	uint64_t random = SEED;
+	size_t n_jobs;
+	const struct make_run *jobs = odd_jobs(&n_jobs);
+
+	(void)state;
+	for (size_t i = 0; i < n_jobs; i++) {
+		struct lw_run *run = run_fixture_analyze(&jobs[i]);
+		struct lw_analysis analysis = {.run = run};
+		struct lw_data data = {.analysis = &analysis, .generation = 1};
+		struct lw_app app = {0};
+
+		assert_int_equal(lw_app_init(&app, &data, "a run"), LW_OK);
+		lw_app_show(&app, lw_view_find("timeline"));
+		lw_app_draw(&app);
+		snprintf(app.sought, sizeof(app.sought), "%s", "conv");
+		for (int k = 0; k < 600; k++) {
+			if (k % 20 == 0)
+				assert_int_equal(lw_app_resize(&app, 30 + (int)below(&random, 190),
+							 6 + (int)below(&random, 60)),
+					LW_OK);
+			lw_app_key(&app, keys[below(&random, sizeof(keys) / sizeof(keys[0]))],
+				(int)below(&random, 200), 2 + (int)below(&random, 60));
+			lw_app_draw(&app);
+			data.generation += k % 100 == 99; /* analysed anew */
+		}
+		lw_app_done(&app);
+		lw_run_free(run);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +297,7 @@ int main(void)
 		cmocka_unit_test(lanes_hold_what_reports_say),
 		cmocka_unit_test(a_tensor_has_its_own_phases),
 		cmocka_unit_test(who_was_last_had_its_tensors_last),
+		cmocka_unit_test(any_keys_at_any_size_do_no_harm),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);
