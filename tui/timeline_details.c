@@ -207,6 +207,9 @@ static void say_order(const struct lw_timeline *timeline, const struct lw_group 
 		add(text, 0, "who was last: not known: %s", order.why);
 	else if (order.first == LW_NONE)
 		add(text, 0, "who was last: not known: no ready times were recorded");
+	else if (order.late_ns == 0)
+		add(text, 0, "all ranks %s at the same time",
+			order.is_entry ? "entered it" : "were ready");
 	else
 		add(text, 0, "first %s rank %d, last rank %d, %s later%s",
 			order.is_entry ? "to enter" : "ready", run->ranks.at[order.first].rank,
@@ -363,6 +366,33 @@ static void draw_full(struct lw_timeline *timeline, struct lw_pane pane)
 		lw_pane_right(pane, pane.width, pane.height - 1, 12, LW_STYLE_DIM, " more below");
 }
 
+/* Beside the rows: each rank's part, as the rows show it. Return: the line after it. */
+static int draw_followed(const struct lw_timeline *timeline, struct lw_pane pane, int y)
+{
+	const struct lw_run *run = timeline->lanes.run;
+	const struct lw_group *group = &run->groups.at[timeline->group];
+	char start[LW_UNIT_TEXT_BYTES], length[LW_UNIT_TEXT_BYTES];
+
+	lw_pane_print(pane, 1, y++, LW_STYLE_DIM, "rank  on wire at     for");
+	for (size_t r = 0; r < run->ranks.n && y < pane.height - 2; r++, y++) {
+		const struct lw_batch *batch = lw_timeline_batch(timeline, r);
+		struct lw_interval wire;
+
+		if (!batch) {
+			lw_pane_print(pane, 1, y, LW_STYLE_WARN, "%4d  no record of it",
+				run->ranks.at[r].rank);
+			continue;
+		}
+		wire = lw_batch_wire(batch);
+		snprintf(start, sizeof(start), "?"); /* another clock */
+		if (timeline->lanes.is_one_clock)
+			lw_ns_format((double)(wire.start_ns - group->first_start_ns), start);
+		lw_pane_print(pane, 1, y, LW_STYLE_TEXT, "%4d  +%-10s  %s", run->ranks.at[r].rank,
+			start, lw_ns_format((double)(wire.end_ns - wire.start_ns), length));
+	}
+	return y;
+}
+
 void lw_timeline_details_draw(struct lw_timeline *timeline, struct lw_pane pane)
 {
 	const struct lw_batch *batch = lw_timeline_batch(timeline, timeline->rank);
@@ -383,6 +413,8 @@ void lw_timeline_details_draw(struct lw_timeline *timeline, struct lw_pane pane)
 	}
 	if (!batch)
 		return;
+	if (timeline->is_following && pane.height > LW_TIMELINE_HEAD_LINES)
+		y = draw_followed(timeline, pane, y + 1);
 	if (pane.height <= LW_TIMELINE_HEAD_LINES) {
 		say_members(timeline, batch, text);
 		lw_pane_print(pane, 1, y, LW_STYLE_DIM, "%s", text);

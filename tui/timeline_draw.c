@@ -114,31 +114,40 @@ static int column_of(const struct lw_timeline *timeline, int64_t at_ns)
 	return column < -1 ? -1 : column > MAX_COLUMNS ? MAX_COLUMNS : (int)column;
 }
 
-static const char *compute_doubt(const struct lw_timeline *timeline)
-{
-	static const char *const doubts[] = {
-		[LW_BLOCKED_UNKNOWN] = "compute not known: no waits, no ready times",
-		[LW_BLOCKED_KNOWN] = NULL,
-		[LW_BLOCKED_ASSUMED] = "compute is assumed: no waits recorded"};
-
-	return doubts[timeline->lanes.ranks[timeline->rank].is_waited];
-}
-
+/* What the rows cannot show, as much of it as there is room for. */
 static void draw_doubts(const struct lw_timeline *timeline, struct lw_pane pane, int x, int width)
 {
+	static const char *const computes[][2] = {
+		[LW_BLOCKED_UNKNOWN] = {"! compute not known",
+			"! compute not known: no waits, no ready times"},
+		[LW_BLOCKED_KNOWN] = {"", ""},
+		[LW_BLOCKED_ASSUMED] = {
+			"! compute assumed", "! compute assumed: no waits recorded"}};
+	enum lw_blocked is_waited = timeline->lanes.ranks[timeline->rank].is_waited;
 	const struct lw_run *run = timeline->lanes.run;
 	char text[256] = "";
-	size_t n = 0;
 
-	if (!timeline->lanes.is_one_clock)
-		n += (size_t)snprintf(text, sizeof(text), "! rows not aligned: clocks differ ");
-	if (run->n_missing_ranks)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "! %u of %d ranks missing ",
-			run->n_missing_ranks, run->size);
-	if (compute_doubt(timeline))
-		snprintf(text + n, sizeof(text) - n, "! %s ", compute_doubt(timeline));
-	if (text[0] && width > 8)
-		lw_pane_right(pane, x + width, 0, width, LW_STYLE_WARN, text);
+	for (int is_long = 1; is_long >= 0; is_long--) {
+		size_t n =
+			(size_t)snprintf(text, sizeof(text), "%s ", computes[is_waited][is_long]);
+
+		if (!timeline->lanes.is_one_clock)
+			n += (size_t)snprintf(text + n, sizeof(text) - n,
+				is_long ? "! rows not aligned: clocks differ "
+					: "! clocks differ ");
+		if (run->n_missing_ranks)
+			n += (size_t)snprintf(text + n, sizeof(text) - n,
+				is_long ? "! %u of %d ranks missing " : "! %u of %d missing ",
+				run->n_missing_ranks, run->size);
+		if (run->n_lost)
+			snprintf(text + n, sizeof(text) - n,
+				is_long ? "! %llu records lost " : "! %llu lost ",
+				(unsigned long long)run->n_lost);
+		if (lw_text_width(text) <= width)
+			break;
+	}
+	if (width > 8)
+		lw_pane_right(pane, x + width, 0, width, LW_STYLE_WARN, text + (text[0] == ' '));
 }
 
 static void draw_status(const struct lw_timeline *timeline, struct lw_pane pane)
@@ -357,7 +366,7 @@ static void mark(const struct lw_timeline *timeline, size_t r, struct lw_pane li
 	}
 	lw_pane_restyle(line, first, 0, last - first + 1, LW_STYLE_SELECTED);
 	if (first == last) {
-		lw_pane_rune(line, first, 0, LW_STYLE_SELECTED, '*');
+		lw_pane_rune(line, first, 0, LW_STYLE_SELECTED, '@');
 		return;
 	}
 	lw_pane_rune(line, first, 0, LW_STYLE_SELECTED, '[');
@@ -479,7 +488,7 @@ static void draw_legend(const struct lw_timeline *timeline, const struct lw_time
 	lw_pane_fill(line, 0, 0, 2, LW_STYLE_DIM, rule);
 	if (!timeline->is_by_tensor && layout->density == LW_TIMELINE_ALL) {
 		x = 2 + lw_pane_print(line, 2, 0, LW_STYLE_DIM,
-				" height: share of the column's time   [] or *: selected ");
+				" height: share of the column's time   [] or @: selected ");
 	} else {
 		for (size_t k = timeline->is_by_tensor ? LW_LANE_NEGOTIATE : LW_LANE_COMPUTE;
 			k < LW_TRACKS; k++)
@@ -534,6 +543,13 @@ static void draw_rows(
 	}
 	free(columns);
 	draw_cursor(timeline, layout, rows);
+	if (timeline->top > 0)
+		lw_pane_rune(pane, layout->label_width - 1, layout->first_line, LW_STYLE_DIM,
+			lw_glyph(pane.cells, LW_GLYPH_UP));
+	if (timeline->top + layout->n_shown < layout->n_rows)
+		lw_pane_rune(pane, layout->label_width - 1,
+			layout->first_line + layout->n_lines - 1, LW_STYLE_DIM,
+			lw_glyph(pane.cells, LW_GLYPH_DOWN));
 }
 
 void lw_timeline_draw(struct lw_timeline *timeline, struct lw_pane pane)

@@ -473,6 +473,10 @@ static bool find(struct lw_view *view, const char *text, int by)
 		}
 	}
 	free(is_match);
+	if (tensor != LW_NONE) {
+		view->focus->tensor = timeline->seen.tensor = tensor;
+		lw_app_say(view->app, false, "%s", run->tensors.at[tensor].name);
+	}
 	for (size_t i = 0; timeline->is_by_tensor && i < timeline->lanes.tensors.n_order; i++)
 		if ((int32_t)timeline->lanes.tensors.order[i] == tensor)
 			timeline->row = i;

@@ -233,9 +233,42 @@ static void who_was_last_had_its_tensors_last(void **state)
 	lw_run_free(run);
 }
 
+static void ranks_on_other_clocks_begin_their_first_step_together(void **state)
+{
+	struct make_run spec = make_run_job(3, 4);
+	struct lw_run *run = run_fixture_analyze(&spec);
+	const int64_t apart_ns = INT64_C(86400) * 1000000000;
+	struct lw_lanes lanes;
+	struct lw_step *step;
+	struct lw_batch *batch;
+
+	(void)state;
+	run->ranks.at[2].clock++;
+	run->ranks.at[2].start_ns += apart_ns;
+	run->ranks.at[2].end_ns += apart_ns;
+	lw_vec_foreach (step, &run->ranks.at[2].steps) {
+		step->start_ns += apart_ns;
+		step->end_ns += apart_ns;
+	}
+	lw_vec_foreach (batch, &run->ranks.at[2].batches) {
+		batch->start_ns += apart_ns;
+		batch->end_ns += apart_ns;
+	}
+	assert_int_equal(lw_lanes_init(&lanes, run), LW_OK);
+	assert_false(lanes.is_one_clock);
+	assert_int_equal(lanes.ranks[1].origin_ns, lanes.ranks[0].origin_ns);
+	assert_int_equal(run->ranks.at[2].steps.at[0].start_ns - lanes.ranks[2].origin_ns,
+		run->ranks.at[0].steps.at[0].start_ns - lanes.ranks[0].origin_ns);
+	assert_true(lanes.length_ns < apart_ns);
+	assert_string_equal(
+		lw_timeline_order(run, &run->groups.at[0]).why, "ranks are on different clocks");
+	lw_lanes_done(&lanes);
+	lw_run_free(run);
+}
+
 static const struct make_run *odd_jobs(size_t *ret_n)
 {
-	static struct make_run jobs[8];
+	static struct make_run jobs[11];
 
 	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
 		jobs[i] = make_run_job(2, 5);
@@ -249,6 +282,14 @@ static const struct make_run *odd_jobs(size_t *ret_n)
 	jobs[6].n_broadcasts = 3;
 	jobs[7].has_lost = true;
 	jobs[7].lost_rank = jobs[7].lost_step = 1;
+	jobs[8].framework = LW_FRAMEWORK_TORCH_DDP;
+	jobs[8].no_cycles = jobs[8].no_waits = true;
+	jobs[9].framework = LW_FRAMEWORK_NONE;
+	jobs[9].extra_sql = "DELETE FROM batch; DELETE FROM batch_tensor; DELETE FROM ready;"
+			    "DELETE FROM cycle; DELETE FROM wait; DELETE FROM setting";
+	jobs[10].extra_sql = "DELETE FROM batch; DELETE FROM batch_tensor; DELETE FROM ready;"
+			     "DELETE FROM cycle; DELETE FROM wait; DELETE FROM setting;"
+			     "DELETE FROM collective";
 	*ret_n = sizeof(jobs) / sizeof(jobs[0]);
 	return jobs;
 }
@@ -270,6 +311,8 @@ static void any_keys_at_any_size_do_no_harm(void **state)
 		struct lw_data data = {.analysis = &analysis, .generation = 1};
 		struct lw_app app = {0};
 
+		if (i % 4 == 2) /* as if on another host; nothing is compared then */
+			run->ranks.at[run->ranks.n - 1].clock++;
 		assert_int_equal(lw_app_init(&app, &data, "a run"), LW_OK);
 		lw_app_show(&app, lw_view_find("timeline"));
 		lw_app_draw(&app);
@@ -297,6 +340,7 @@ int main(void)
 		cmocka_unit_test(lanes_hold_what_reports_say),
 		cmocka_unit_test(a_tensor_has_its_own_phases),
 		cmocka_unit_test(who_was_last_had_its_tensors_last),
+		cmocka_unit_test(ranks_on_other_clocks_begin_their_first_step_together),
 		cmocka_unit_test(any_keys_at_any_size_do_no_harm),
 	};
 
