@@ -3,8 +3,8 @@
  * timeline.h - inside the timeline view: its state, and what its files are to each other.
  *
  *	view_timeline.c     what keys do            timeline_select.c   which collective is meant
- *	timeline_draw.c     ruler, steps, lanes     timeline_details.c  what is said of it
- *	timeline_lanes.h    when each kind of work went on
+ *	timeline_draw.c     rows and their lanes    timeline_details.c  what is said of it
+ *	timeline_ruler.c    times and steps         timeline_lanes.h    when each kind of work went on
  *
  * Times here are relative to the ruler's 0, the origin_ns of a rank's lanes, so one number means one column on
  * all rows.
@@ -23,7 +23,7 @@ enum lw_timeline_density { /* lanes of one rank */
 	LW_TIMELINE_DENSITIES
 };
 
-enum { LW_TIMELINE_FIT_ALL = -2, LW_TIMELINE_FIT_NOTHING = -1 };
+enum { LW_TIMELINE_FIT_ALL = -2, LW_TIMELINE_FIT_NOTHING = -1, LW_TIMELINE_MAX_COLUMNS = 4096 };
 
 struct lw_timeline {
 	struct lw_lanes lanes;
@@ -38,6 +38,7 @@ struct lw_timeline {
 	size_t n_in_column;         /* operations under the cursor */
 	int32_t to_fit;             /* step that the next drawing zooms to, or LW_TIMELINE_FIT_.. */
 	size_t details_top;
+	int n_columns; /* of the screen as it was drawn last */
 };
 
 struct lw_timeline_layout {
@@ -57,6 +58,14 @@ struct lw_timeline_layout {
 struct lw_timeline_layout lw_timeline_lay_out(
 	const struct lw_timeline *timeline, struct lw_pane pane);
 void lw_timeline_draw(struct lw_timeline *timeline, struct lw_pane pane);
+
+/* ---- timeline_ruler.c ---- */
+
+/** lw_timeline_column() - of the screen, where @at_ns, relative, is; -1 or beyond: left or right of it. */
+int lw_timeline_column(const struct lw_timeline *timeline, int64_t at_ns);
+int lw_timeline_n_digits(int64_t number);
+void lw_timeline_ruler_draw(const struct lw_timeline *timeline,
+	const struct lw_timeline_layout *layout, struct lw_pane pane);
 
 /* ---- timeline_select.c ---- */
 
@@ -78,6 +87,9 @@ void lw_timeline_go(struct lw_timeline *timeline, size_t batch, int n_columns);
 
 /** lw_timeline_next() - the collective after (@by 1) or before (-1) the cursor on this row. Return: there is one. */
 bool lw_timeline_next(struct lw_timeline *timeline, int by, int n_columns);
+
+/** lw_timeline_find() - as lw_view_ops.find, on the selected rank. Return: the tensor that was found, LW_NONE. */
+int32_t lw_timeline_find(struct lw_timeline *timeline, const char *text, int by, int n_columns);
 
 /** lw_timeline_show() - move the screen so that @at_ns, relative, is on it. */
 void lw_timeline_show(struct lw_timeline *timeline, int64_t at_ns, int n_columns);

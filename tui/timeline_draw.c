@@ -1,27 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* timeline_draw.c - ruler, steps, rows and their lanes. Redrawing looks at columns, not at events. */
-#include <math.h>
+/* timeline_draw.c - where things are, rows and their lanes. Redrawing looks at columns, not at events. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/units.h"
 #include "tui/timeline.h"
 
 enum {
 	SIDE_WIDTH = 44, /* details beside the rows .. */
 	SIDE_FROM = 120, /* .. on screens as wide as this */
-	NAME_WIDTH = 10, /* of a lane */
-	MAX_COLUMNS = 4096
+	NAME_WIDTH = 10  /* of a lane */
 };
-
-static int n_digits(int64_t number)
-{
-	int n = 1;
-
-	for (; number >= 10; number /= 10)
-		n++;
-	return n;
-}
 
 static int n_lanes_there(const struct lw_timeline *timeline)
 {
@@ -63,13 +50,13 @@ static void place_rows(const struct lw_timeline *timeline, struct lw_timeline_la
 		layout->row_lines = layout->lanes_per_row +
 				    (layout->lanes_per_row > 1 &&
 					    n * (layout->lanes_per_row + 1) <= layout->n_lines + 1);
-		layout->label_width = 2 + n_digits(run->size);
+		layout->label_width = 2 + lw_timeline_n_digits(run->size);
 		if (layout->density != LW_TIMELINE_ONE)
 			layout->label_width += NAME_WIDTH;
 	}
 	layout->n_columns -= layout->label_width;
-	if (layout->n_columns > MAX_COLUMNS)
-		layout->n_columns = MAX_COLUMNS;
+	if (layout->n_columns > LW_TIMELINE_MAX_COLUMNS)
+		layout->n_columns = LW_TIMELINE_MAX_COLUMNS;
 	if (layout->n_columns < 1)
 		layout->n_columns = 1;
 	layout->n_shown = (size_t)((layout->n_lines + layout->row_lines - layout->lanes_per_row) /
@@ -104,196 +91,12 @@ struct lw_timeline_layout lw_timeline_lay_out(
 	return layout;
 }
 
-/* ---- above the rows ----------------------------------------------------------------------------- */
-
-static int column_of(const struct lw_timeline *timeline, int64_t at_ns)
-{
-	int64_t apart_ns = at_ns - timeline->from_ns;
-	int64_t column = apart_ns / timeline->column_ns - (apart_ns < 0);
-
-	return column < -1 ? -1 : column > MAX_COLUMNS ? MAX_COLUMNS : (int)column;
-}
-
-/* What the rows cannot show, as much of it as there is room for. */
-static void draw_doubts(const struct lw_timeline *timeline, struct lw_pane pane, int x, int width)
-{
-	static const char *const computes[][2] = {
-		[LW_BLOCKED_UNKNOWN] = {"! compute not known",
-			"! compute not known: no waits, no ready times"},
-		[LW_BLOCKED_KNOWN] = {"", ""},
-		[LW_BLOCKED_ASSUMED] = {
-			"! compute assumed", "! compute assumed: no waits recorded"}};
-	enum lw_blocked is_waited = timeline->lanes.ranks[timeline->rank].is_waited;
-	const struct lw_run *run = timeline->lanes.run;
-	char text[256] = "";
-
-	for (int is_long = 1; is_long >= 0; is_long--) {
-		size_t n =
-			(size_t)snprintf(text, sizeof(text), "%s ", computes[is_waited][is_long]);
-
-		if (!timeline->lanes.is_one_clock)
-			n += (size_t)snprintf(text + n, sizeof(text) - n,
-				is_long ? "! rows not aligned: clocks differ "
-					: "! clocks differ ");
-		if (run->n_missing_ranks)
-			n += (size_t)snprintf(text + n, sizeof(text) - n,
-				is_long ? "! %u of %d ranks missing " : "! %u of %d missing ",
-				run->n_missing_ranks, run->size);
-		if (run->n_lost)
-			snprintf(text + n, sizeof(text) - n,
-				is_long ? "! %llu records lost " : "! %llu lost ",
-				(unsigned long long)run->n_lost);
-		if (lw_text_width(text) <= width)
-			break;
-	}
-	if (width > 8)
-		lw_pane_right(pane, x + width, 0, width, LW_STYLE_WARN, text + (text[0] == ' '));
-}
-
-static void draw_status(const struct lw_timeline *timeline, struct lw_pane pane)
-{
-	const struct lw_run *run = timeline->lanes.run;
-	const struct lw_rank *rank = &run->ranks.at[timeline->rank];
-	int32_t step = lw_timeline_step_at(timeline, timeline->cursor_ns);
-	char column[LW_UNIT_TEXT_BYTES];
-	int x = 1;
-
-	if (timeline->is_by_tensor)
-		x += lw_pane_print(pane, x, 0, LW_STYLE_STRONG, "%zu tensors of rank %d",
-			timeline->lanes.tensors.n_order, rank->rank);
-	else
-		x += lw_pane_print(pane, x, 0, LW_STYLE_STRONG, "%zu rank%s", run->ranks.n,
-			run->ranks.n == 1 ? "" : "s");
-	x += lw_pane_print(pane, x, 0, LW_STYLE_TEXT, "  %s a column",
-		lw_ns_format((double)timeline->column_ns, column));
-	if (step != LW_NONE)
-		x += lw_pane_print(pane, x, 0, LW_STYLE_TEXT, "  step %d of %zu%s", step,
-			rank->steps.n, rank->steps.at[step].excluded ? " (left out)" : "");
-	else
-		x += lw_pane_print(pane, x, 0, LW_STYLE_TEXT, "  %s",
-			rank->steps.n ? "outside of steps" : "no steps found");
-	if (timeline->is_following)
-		x += lw_pane_print(pane, x, 0, LW_STYLE_STRONG, "  following");
-	draw_doubts(timeline, pane, x + 2, pane.width - x - 2);
-}
-
-/* The nicest distance of ticks, 1, 2 or 5 times a power of ten, with room for its texts. */
-static int64_t tick_of(const struct lw_timeline *timeline, int n_columns, int *ret_decimals)
-{
-	int64_t tick_ns = 1;
-	static const int factors[] = {2, 5, 10};
-	int64_t last_ns = timeline->from_ns + timeline->column_ns * n_columns;
-
-	for (int i = 0;; i++) {
-		int64_t unit_ns = tick_ns >= LW_NS_PER_S / 10 ? LW_NS_PER_S : LW_NS_PER_MS;
-		int decimals = 0;
-
-		for (int64_t part_ns = unit_ns; part_ns > tick_ns; part_ns /= 10)
-			decimals++;
-		*ret_decimals = decimals;
-		if (tick_ns / timeline->column_ns >= n_digits(last_ns / unit_ns) + decimals + 1 + 6)
-			return tick_ns;
-		tick_ns = tick_ns / (i % 3 ? factors[i % 3 - 1] : 1) * factors[i % 3];
-	}
-}
-
-static void draw_ruler(const struct lw_timeline *timeline, const struct lw_timeline_layout *layout,
-	struct lw_pane pane)
-{
-	int decimals, cursor = column_of(timeline, timeline->cursor_ns);
-	int64_t tick_ns = tick_of(timeline, layout->n_columns, &decimals);
-	int64_t at_ns =
-		timeline->from_ns > 0 ? (timeline->from_ns + tick_ns - 1) / tick_ns * tick_ns : 0;
-	struct lw_pane across = lw_pane_part(pane, layout->label_width, 0, layout->n_columns, 3);
-
-	for (; column_of(timeline, at_ns) < layout->n_columns; at_ns += tick_ns) {
-		bool is_s = tick_ns >= LW_NS_PER_S / 10;
-		int x = column_of(timeline, at_ns), width;
-		char text[64];
-
-		width = snprintf(text, sizeof(text), "%.*f %s", decimals,
-			(double)at_ns / (double)(is_s ? LW_NS_PER_S : LW_NS_PER_MS),
-			is_s ? "s" : "ms");
-		lw_pane_rune(across, x, 1, LW_STYLE_DIM, lw_glyph(pane.cells, LW_GLYPH_BAR));
-		if (x + width < layout->n_columns && (cursor < x || cursor > x + width))
-			lw_pane_text(across, x + 1, 1, width, LW_STYLE_DIM, text);
-	}
-	if (cursor >= 0 && cursor < layout->n_columns)
-		lw_pane_rune(
-			across, cursor, 1, LW_STYLE_STRONG, lw_glyph(pane.cells, LW_GLYPH_DOWN));
-}
-
-/* The longest text of a step that fits. */
-static const char *step_text(const struct lw_step *step, int32_t s, int width, char text[96])
-{
-	static const char *const counted[] = {"step %d", "%d"};
-	static const char *const excluded[] = {
-		"step %d left out: ", "step %d left out", "%d left out", "%dx"};
-	size_t n = step->excluded ? 4 : 2;
-
-	for (size_t i = 0; i < n; i++) {
-		const char *format = step->excluded ? excluded[i] : counted[i];
-		int columns;
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		columns = snprintf(text, 96, format, s);
-#pragma GCC diagnostic pop
-		if (step->excluded && i == 0)
-			columns = snprintf(text, 96, "step %d left out: %s", s, step->excluded);
-		if (columns <= width)
-			return text;
-	}
-	return NULL;
-}
-
-static void draw_steps(const struct lw_timeline *timeline, const struct lw_timeline_layout *layout,
-	struct lw_pane pane)
-{
-	const struct lw_rank *rank = &timeline->lanes.run->ranks.at[timeline->rank];
-	int64_t origin_ns = timeline->lanes.ranks[timeline->rank].origin_ns;
-	struct lw_pane across = lw_pane_part(pane, layout->label_width, 0, layout->n_columns, 3);
-	int32_t s = lw_timeline_step_at(timeline, timeline->from_ns);
-	int free_from = 0;
-
-	for (s = s == LW_NONE ? 0 : s; s < (int32_t)rank->steps.n; s++) {
-		const struct lw_step *step = &rank->steps.at[s];
-		int x = column_of(timeline, step->start_ns - origin_ns);
-		int end = column_of(timeline, step->end_ns - origin_ns);
-		const char *shown;
-		char text[96];
-
-		if (x >= layout->n_columns)
-			return;
-		if (end < 0 || x < free_from - 1) {
-			int64_t next_ns = timeline->from_ns + timeline->column_ns * free_from;
-			int32_t next = lw_timeline_step_at(timeline, next_ns);
-
-			if (next > s + 1) /* nothing between has room */
-				s = next - 1;
-			continue;
-		}
-		if (end > layout->n_columns)
-			end = layout->n_columns;
-		if (x >= 0)
-			lw_pane_rune(across, x, 2, step->excluded ? LW_STYLE_DIM : LW_STYLE_STRONG,
-				lw_glyph(pane.cells, LW_GLYPH_BAR));
-		x = x < 0 ? 0 : x + 1;
-		shown = step_text(step, s, end - x > 1 ? end - x : n_digits(s) + 1, text);
-		if (!shown)
-			shown = "";
-		free_from = x + 1 +
-			    lw_pane_text(across, x, 2, layout->n_columns - x,
-				    step->excluded ? LW_STYLE_DIM : LW_STYLE_TEXT, shown);
-	}
-}
-
 /* ---- rows --------------------------------------------------------------------------------------- */
 
 struct columns {
 	int64_t from_ns, column_ns; /* on the rank's clock */
 	int n;
-	int64_t occupied[LW_TRACKS][MAX_COLUMNS];
+	int64_t occupied[LW_TRACKS][LW_TIMELINE_MAX_COLUMNS];
 };
 
 static void look(const struct lw_tracks *tracks, struct columns *columns)
@@ -357,8 +160,8 @@ static void mark(const struct lw_timeline *timeline, size_t r, struct lw_pane li
 
 	if (!batch)
 		return;
-	first = column_of(timeline, batch->start_ns - origin_ns);
-	last = column_of(timeline, batch->end_ns - 1 - origin_ns);
+	first = lw_timeline_column(timeline, batch->start_ns - origin_ns);
+	last = lw_timeline_column(timeline, batch->end_ns - 1 - origin_ns);
 	if (last < 0 || first >= line.width) { /* which way it is */
 		lw_pane_rune(line, last < 0 ? 0 : line.width - 1, 0, LW_STYLE_WARN,
 			last < 0 ? '<' : '>');
@@ -378,7 +181,7 @@ static void draw_rank_label(const struct lw_timeline *timeline, size_t r, struct
 {
 	bool is_selected = r == timeline->rank;
 	const struct lw_run *run = timeline->lanes.run;
-	int digits = n_digits(run->size);
+	int digits = lw_timeline_n_digits(run->size);
 	enum lw_style style = is_selected ? LW_STYLE_STRONG : LW_STYLE_TEXT;
 
 	if (is_selected && is_first)
@@ -505,7 +308,7 @@ static void draw_cursor(const struct lw_timeline *timeline, const struct lw_time
 	struct lw_pane pane)
 {
 	size_t row = timeline->is_by_tensor ? timeline->row : timeline->rank;
-	int x = column_of(timeline, timeline->cursor_ns);
+	int x = lw_timeline_column(timeline, timeline->cursor_ns);
 	int y = layout->first_line + (int)(row - timeline->top) * layout->row_lines;
 
 	if (x >= 0 && x < layout->n_columns)
@@ -559,10 +362,7 @@ void lw_timeline_draw(struct lw_timeline *timeline, struct lw_pane pane)
 	int width = is_beside ? pane.width - SIDE_WIDTH : pane.width;
 	struct lw_pane left = lw_pane_part(pane, 0, 0, width, pane.height);
 
-	draw_status(timeline, left);
-	draw_ruler(timeline, &layout, left);
-	if (layout.header_lines > 2)
-		draw_steps(timeline, &layout, left);
+	lw_timeline_ruler_draw(timeline, &layout, left);
 	draw_rows(timeline, &layout, left);
 	if (layout.legend_line >= 0)
 		draw_legend(timeline, &layout, left, width);

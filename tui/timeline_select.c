@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* timeline_select.c - which collective the cursor is on, and where the screen has to be to show it. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "tui/timeline.h"
 
 enum { LEAST_COLUMN_NS = 1000, MAX_LOOKS = 4096 };
@@ -260,4 +263,55 @@ bool lw_timeline_next(struct lw_timeline *timeline, int by, int n_columns)
 		return false;
 	lw_timeline_go(timeline, next, n_columns);
 	return true;
+}
+
+/* ---- find --------------------------------------------------------------------------------------- */
+
+/* Which tensors have names that hold @text, capitals alike. NULL: none, or no memory. */
+static bool *match_tensors(const struct lw_run *run, const char *text)
+{
+	bool *is_match = calloc(run->tensors.n + 1, sizeof(*is_match)), any = false;
+
+	for (size_t t = 0; is_match && t < run->tensors.n; t++) {
+		is_match[t] = strcasestr(run->tensors.at[t].name, text) != NULL;
+		any |= is_match[t];
+	}
+	if (any)
+		return is_match;
+	free(is_match);
+	return NULL;
+}
+
+/* The tensor that matches in @batch, LW_NONE. */
+static int32_t match_of(
+	const struct lw_rank *rank, const struct lw_batch *batch, const bool *is_match)
+{
+	for (uint32_t i = 0; i < batch->n_members; i++) {
+		uint32_t tensor = rank->members.at[batch->first_member + i].tensor;
+
+		if (is_match[tensor])
+			return (int32_t)tensor;
+	}
+	return LW_NONE;
+}
+
+int32_t lw_timeline_find(struct lw_timeline *timeline, const char *text, int by, int n_columns)
+{
+	const struct lw_rank *rank = rank_of(timeline);
+	const struct lw_batch *batch = lw_timeline_batch(timeline, timeline->rank);
+	bool *is_match = match_tensors(timeline->lanes.run, text);
+	size_t n = rank->batches.n, at = n_started(rank, timeline->cursor_ns + origin_ns(timeline));
+	int32_t tensor = LW_NONE;
+
+	if (batch)
+		at = (size_t)(batch - rank->batches.at) + n + (size_t)by;
+	for (size_t i = 0; is_match && i < n && tensor == LW_NONE; i++) {
+		size_t b = by < 0 ? (at + n - i) % n : (at + i) % n; /* after the last, the first */
+
+		tensor = match_of(rank, &rank->batches.at[b], is_match);
+		if (tensor != LW_NONE)
+			lw_timeline_go(timeline, b, n_columns);
+	}
+	free(is_match);
+	return tensor;
 }

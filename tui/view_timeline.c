@@ -86,13 +86,21 @@ static void fit_pending(struct lw_timeline *timeline, int n_columns)
 	lw_timeline_clip(timeline, n_columns);
 }
 
+static void select_tensor(struct lw_timeline *timeline, int32_t tensor)
+{
+	const struct lw_tensor_lanes *tensors = &timeline->lanes.tensors;
+
+	for (size_t i = 0; timeline->is_by_tensor && i < tensors->n_order; i++)
+		if ((int32_t)tensors->order[i] == tensor)
+			timeline->row = i;
+}
+
 /* Another view selected something since this one was shown. */
 static void follow_focus(struct lw_view *view)
 {
 	struct lw_timeline *timeline = view->state;
 	const struct lw_focus *focus = view->focus, *seen = &timeline->seen;
 	const struct lw_run *run = timeline->lanes.run;
-	const struct lw_tensor_lanes *tensors = &timeline->lanes.tensors;
 
 	if (focus->rank != seen->rank && focus->rank >= 0 && focus->rank < (int32_t)run->ranks.n)
 		timeline->rank = (size_t)focus->rank;
@@ -100,10 +108,8 @@ static void follow_focus(struct lw_view *view)
 		timeline->is_by_tensor = false;
 	if (focus->step != seen->step && focus->step >= 0)
 		timeline->to_fit = focus->step;
-	if (focus->tensor != seen->tensor && timeline->is_by_tensor)
-		for (size_t i = 0; i < tensors->n_order; i++)
-			if ((int32_t)tensors->order[i] == focus->tensor)
-				timeline->row = i;
+	if (focus->tensor != seen->tensor)
+		select_tensor(timeline, focus->tensor);
 }
 
 static void go_to_focus_group(struct lw_view *view, int n_columns)
@@ -150,6 +156,7 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	layout = lw_timeline_lay_out(timeline, pane);
 	fit_pending(timeline, layout.n_columns);
 	go_to_focus_group(view, layout.n_columns);
+	timeline->n_columns = layout.n_columns;
 	tell_focus(view);
 	if (timeline->is_full)
 		lw_timeline_details_draw(timeline, pane);
@@ -260,9 +267,7 @@ static void turn(struct lw_view *view)
 	if (batch && batch->n_members)
 		tensor = (int32_t)rank->members.at[batch->first_member].tensor;
 	timeline->row = 0;
-	for (size_t i = 0; i < tensors->n_order; i++)
-		if ((int32_t)tensors->order[i] == tensor)
-			timeline->row = i;
+	select_tensor(timeline, tensor);
 }
 
 static void follow(struct lw_view *view)
@@ -418,69 +423,24 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 
 /* ---- find, copy, write --------------------------------------------------------------------------- */
 
-/* Which tensors have names that hold @text, capitals alike. NULL: none, or no memory. */
-static bool *match_tensors(const struct lw_run *run, const char *text)
+/* Of the screen as it was drawn last. */
+static int n_columns_of(const struct lw_view *view)
 {
-	bool *is_match = calloc(run->tensors.n + 1, sizeof(*is_match)), any = false;
-
-	for (size_t t = 0; is_match && t < run->tensors.n; t++) {
-		is_match[t] = strcasestr(run->tensors.at[t].name, text) != NULL;
-		any |= is_match[t];
-	}
-	if (any)
-		return is_match;
-	free(is_match);
-	return NULL;
-}
-
-/* The tensor that matches in @batch, LW_NONE. */
-static int32_t match_of(
-	const struct lw_rank *rank, const struct lw_batch *batch, const bool *is_match)
-{
-	for (uint32_t i = 0; i < batch->n_members; i++) {
-		uint32_t tensor = rank->members.at[batch->first_member + i].tensor;
-
-		if (is_match[tensor])
-			return (int32_t)tensor;
-	}
-	return LW_NONE;
+	return ((const struct lw_timeline *)view->state)->n_columns;
 }
 
 static bool find(struct lw_view *view, const char *text, int by)
 {
 	struct lw_timeline *timeline = view->state;
 	const struct lw_run *run = timeline->lanes.run;
-	const struct lw_rank *rank = &run->ranks.at[timeline->rank];
-	const struct lw_batch *batch = lw_timeline_batch(timeline, timeline->rank);
-	bool *is_match = match_tensors(run, text);
-	size_t n = rank->batches.n, at = 0;
-	int32_t tensor = LW_NONE;
-	int64_t cursor_ns = timeline->cursor_ns + timeline->lanes.ranks[timeline->rank].origin_ns;
+	int32_t tensor = lw_timeline_find(timeline, text, by, n_columns_of(view));
 
-	while (at < n && rank->batches.at[at].start_ns < cursor_ns)
-		at++;
-	if (batch)
-		at = (size_t)(batch - rank->batches.at) + n + (size_t)by;
-	for (size_t i = 0; is_match && i < n && tensor == LW_NONE; i++) {
-		size_t b = by < 0 ? (at + n - i) % n : (at + i) % n; /* after the last, the first */
-
-		tensor = match_of(rank, &rank->batches.at[b], is_match);
-		if (tensor != LW_NONE) {
-			struct lw_pane pane = {&view->app->cells, 0, 0, view->app->cells.width,
-				view->app->cells.height - 3};
-
-			lw_timeline_go(timeline, b, lw_timeline_lay_out(timeline, pane).n_columns);
-		}
-	}
-	free(is_match);
-	if (tensor != LW_NONE) {
-		view->focus->tensor = timeline->seen.tensor = tensor;
-		lw_app_say(view->app, false, "%s", run->tensors.at[tensor].name);
-	}
-	for (size_t i = 0; timeline->is_by_tensor && i < timeline->lanes.tensors.n_order; i++)
-		if ((int32_t)timeline->lanes.tensors.order[i] == tensor)
-			timeline->row = i;
-	return tensor != LW_NONE;
+	if (tensor == LW_NONE)
+		return false;
+	view->focus->tensor = timeline->seen.tensor = tensor;
+	select_tensor(timeline, tensor);
+	lw_app_say(view->app, false, "%s", run->tensors.at[tensor].name);
+	return true;
 }
 
 static bool copy(struct lw_view *view, FILE *out)
@@ -498,12 +458,9 @@ static bool copy(struct lw_view *view, FILE *out)
 static int write_csv(struct lw_view *view, FILE *out)
 {
 	const struct lw_timeline *timeline = view->state;
-	struct lw_pane pane = {
-		&view->app->cells, 0, 0, view->app->cells.width, view->app->cells.height - 3};
-	int n_columns = lw_timeline_lay_out(timeline, pane).n_columns;
 
 	return lw_timeline_write(timeline, timeline->from_ns,
-		timeline->from_ns + timeline->column_ns * n_columns, out);
+		timeline->from_ns + timeline->column_ns * n_columns_of(view), out);
 }
 
 const struct lw_view_ops lw_view_timeline = {
