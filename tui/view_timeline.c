@@ -71,6 +71,13 @@ static void fit_step(struct lw_timeline *timeline, int32_t s, int n_columns)
 	lw_timeline_clip(timeline, n_columns);
 }
 
+/* The first collective that starts at the cursor or later. */
+static void select_first(struct lw_timeline *timeline, int n_columns)
+{
+	timeline->group = LW_NONE;
+	lw_timeline_next(timeline, 1, n_columns);
+}
+
 static void fit_pending(struct lw_timeline *timeline, int n_columns)
 {
 	const struct lw_rank *rank = &timeline->lanes.run->ranks.at[timeline->rank];
@@ -80,7 +87,7 @@ static void fit_pending(struct lw_timeline *timeline, int n_columns)
 		lw_timeline_clip(timeline, n_columns);
 	} else if (timeline->to_fit >= 0 && timeline->to_fit < (int32_t)rank->steps.n) {
 		fit_step(timeline, timeline->to_fit, n_columns);
-		lw_timeline_next(timeline, 1, n_columns);
+		select_first(timeline, n_columns);
 	}
 	timeline->to_fit = LW_TIMELINE_FIT_NOTHING;
 	lw_timeline_clip(timeline, n_columns);
@@ -222,7 +229,7 @@ static void go_to_step(struct lw_timeline *timeline, int by, int n_columns)
 		timeline->cursor_ns = start_ns;
 		lw_timeline_clip(timeline, n_columns);
 	}
-	lw_timeline_next(timeline, 1, n_columns);
+	select_first(timeline, n_columns);
 }
 
 /* Another rank or tensor: what is followed stays selected, else the cursor's place does. */

@@ -266,6 +266,45 @@ static void ranks_on_other_clocks_begin_their_first_step_together(void **state)
 	lw_run_free(run);
 }
 
+static void keys_go_from_step_to_step_and_to_what_others_selected(void **state)
+{
+	struct make_run spec = make_run_job(2, 8);
+	struct lw_run *run = run_fixture_analyze(&spec);
+	struct lw_analysis analysis = {.run = run};
+	struct lw_data data = {.analysis = &analysis, .generation = 1};
+	struct lw_app app = {0};
+	static const char keys[] = "]][";
+	static const int32_t steps[] = {2, 3, 2};
+
+	(void)state;
+	assert_int_equal(lw_app_init(&app, &data, "a run"), LW_OK);
+	lw_app_show(&app, lw_view_find("timeline"));
+	lw_app_draw(&app);
+	assert_int_equal(app.focus.step, 1); /* the first that counts */
+	for (size_t i = 0; i < 3; i++) {
+		lw_app_key(&app, (uint32_t)keys[i], 0, 0);
+		lw_app_draw(&app);
+		assert_int_equal(app.focus.step, steps[i]);
+		assert_int_equal(app.focus.group,
+			run->ranks.at[0]
+				.batches.at[run->ranks.at[0].steps.at[steps[i]].first_batch]
+				.group);
+	}
+	app.focus.step = 5;
+	lw_app_draw(&app);
+	assert_int_equal(app.focus.step, 5);
+	app.focus.group =
+		run->ranks.at[0].batches.at[run->ranks.at[0].steps.at[4].first_batch].group;
+	lw_app_draw(&app);
+	assert_int_equal(app.focus.step, 4);
+	lw_app_key(&app, '.', 0, 0);
+	lw_app_draw(&app);
+	assert_int_equal(app.focus.group,
+		run->ranks.at[0].batches.at[run->ranks.at[0].steps.at[4].first_batch + 1].group);
+	lw_app_done(&app);
+	lw_run_free(run);
+}
+
 static const struct make_run *odd_jobs(size_t *ret_n)
 {
 	static struct make_run jobs[11];
@@ -341,6 +380,7 @@ int main(void)
 		cmocka_unit_test(a_tensor_has_its_own_phases),
 		cmocka_unit_test(who_was_last_had_its_tensors_last),
 		cmocka_unit_test(ranks_on_other_clocks_begin_their_first_step_together),
+		cmocka_unit_test(keys_go_from_step_to_step_and_to_what_others_selected),
 		cmocka_unit_test(any_keys_at_any_size_do_no_harm),
 	};
 
