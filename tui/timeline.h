@@ -79,6 +79,9 @@ const struct lw_batch *lw_timeline_batch(const struct lw_timeline *timeline, siz
 /** lw_timeline_step_at() - the step of the selected rank at @at_ns, relative. LW_NONE: outside. */
 int32_t lw_timeline_step_at(const struct lw_timeline *timeline, int64_t at_ns);
 
+/** lw_timeline_column_start() - where the cursor's column begins, relative. */
+int64_t lw_timeline_column_start(const struct lw_timeline *timeline);
+
 /** lw_timeline_select_here() - what is under the cursor on the selected row. */
 void lw_timeline_select_here(struct lw_timeline *timeline);
 

@@ -64,7 +64,9 @@ static void draw_status(const struct lw_timeline *timeline, struct lw_pane pane)
 {
 	const struct lw_run *run = timeline->lanes.run;
 	const struct lw_rank *rank = &run->ranks.at[timeline->rank];
-	int32_t step = lw_timeline_step_at(timeline, timeline->cursor_ns);
+	int64_t column_ns = lw_timeline_column_start(timeline);
+	int32_t step = lw_timeline_step_at(timeline, column_ns);
+	int32_t last = lw_timeline_step_at(timeline, column_ns + timeline->column_ns - 1);
 	char column[LW_UNIT_TEXT_BYTES];
 	int x = 1;
 
@@ -76,7 +78,12 @@ static void draw_status(const struct lw_timeline *timeline, struct lw_pane pane)
 			run->ranks.n == 1 ? "" : "s");
 	x += lw_pane_print(pane, x, 0, LW_STYLE_TEXT, "  %s a column",
 		lw_ns_format((double)timeline->column_ns, column));
-	if (step != LW_NONE)
+	if (last == step + 1 || step == LW_NONE) /* at a border: where the cursor is */
+		step = last = lw_timeline_step_at(timeline, timeline->cursor_ns);
+	if (step != LW_NONE && last > step)
+		x += lw_pane_print(pane, x, 0, LW_STYLE_TEXT, "  steps %d to %d of %zu", step, last,
+			rank->steps.n);
+	else if (step != LW_NONE)
 		x += lw_pane_print(pane, x, 0, LW_STYLE_TEXT, "  step %d of %zu%s", step,
 			rank->steps.n, rank->steps.at[step].excluded ? " (left out)" : "");
 	else

@@ -17,14 +17,12 @@ static int64_t origin_ns(const struct lw_timeline *timeline)
 	return timeline->lanes.ranks[timeline->rank].origin_ns;
 }
 
-/* Where the cursor's column begins, on the selected rank's clock. */
-static int64_t column_start_ns(const struct lw_timeline *timeline)
+int64_t lw_timeline_column_start(const struct lw_timeline *timeline)
 {
 	int64_t apart_ns = timeline->cursor_ns - timeline->from_ns;
 	int64_t into_ns = apart_ns % timeline->column_ns;
 
-	return timeline->cursor_ns - into_ns - (into_ns < 0 ? timeline->column_ns : 0) +
-	       origin_ns(timeline);
+	return timeline->cursor_ns - into_ns - (into_ns < 0 ? timeline->column_ns : 0);
 }
 
 int32_t lw_timeline_tensor(const struct lw_timeline *timeline)
@@ -103,7 +101,7 @@ static int32_t select_batch(struct lw_timeline *timeline)
 {
 	const struct lw_rank *rank = rank_of(timeline);
 	const int64_t *reach_ns = timeline->lanes.ranks[timeline->rank].reach_ns;
-	int64_t from_ns = column_start_ns(timeline), most_ns = -1;
+	int64_t from_ns = lw_timeline_column_start(timeline) + origin_ns(timeline), most_ns = -1;
 	int64_t to_ns = from_ns + timeline->column_ns;
 	size_t end = n_started(rank, to_ns), looks = 0;
 	int32_t best = LW_NONE;
@@ -151,7 +149,7 @@ static int32_t select_occurrence(struct lw_timeline *timeline)
 {
 	const struct lw_tensor_lanes *tensors = &timeline->lanes.tensors;
 	const struct lw_rank *rank = rank_of(timeline);
-	int64_t from_ns = column_start_ns(timeline);
+	int64_t from_ns = lw_timeline_column_start(timeline) + origin_ns(timeline);
 	size_t t = tensors->order[timeline->row], at = occurrence_at(timeline, from_ns);
 	size_t last = occurrence_at(timeline, from_ns + timeline->column_ns);
 	const struct lw_batch *batch;

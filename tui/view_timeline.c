@@ -78,6 +78,15 @@ static void select_first(struct lw_timeline *timeline, int n_columns)
 	lw_timeline_next(timeline, 1, n_columns);
 }
 
+/* What is selected belongs to it, or the cursor stands in it. */
+static int32_t step_here(const struct lw_timeline *timeline)
+{
+	const struct lw_batch *batch = lw_timeline_batch(timeline, timeline->rank);
+
+	return batch && batch->step != LW_NONE ? batch->step
+					       : lw_timeline_step_at(timeline, timeline->cursor_ns);
+}
+
 static void fit_pending(struct lw_timeline *timeline, int n_columns)
 {
 	const struct lw_rank *rank = &timeline->lanes.run->ranks.at[timeline->rank];
@@ -142,7 +151,7 @@ static void tell_focus(struct lw_view *view)
 {
 	struct lw_timeline *timeline = view->state;
 	struct lw_focus *focus = view->focus;
-	int32_t step = lw_timeline_step_at(timeline, timeline->cursor_ns);
+	int32_t step = step_here(timeline);
 
 	focus->rank = (int32_t)timeline->rank;
 	if (step != LW_NONE)
@@ -206,7 +215,7 @@ static void page(struct lw_timeline *timeline, int by, int n_columns)
 static void go_to_step(struct lw_timeline *timeline, int by, int n_columns)
 {
 	const struct lw_rank *rank = &timeline->lanes.run->ranks.at[timeline->rank];
-	int32_t s = lw_timeline_step_at(timeline, timeline->cursor_ns);
+	int32_t s = step_here(timeline);
 	int64_t span_ns = timeline->column_ns * n_columns, start_ns;
 	const struct lw_step *step;
 
