@@ -265,7 +265,7 @@ double lw_rank_sent_bytes(const struct lw_rank *rank, int64_t at_ns);
 /** lw_run_is_one_clock() - the times of all its ranks compare directly. */
 bool lw_run_is_one_clock(const struct lw_run *run);
 
-/** lw_group_batch() - @group's batch on the rank of index @rank, where it has one. */
+/** lw_group_batch() - @group's batch on the rank of index @rank. NULL: that rank has none. */
 const struct lw_batch *lw_group_batch(
 	const struct lw_run *run, const struct lw_group *group, size_t rank);
 

@@ -13,17 +13,11 @@ struct occurrence {
 	size_t group;
 };
 
-const struct lw_batch *lw_group_batch_on(
-	const struct lw_run *run, const struct lw_group *group, size_t rank)
-{
-	return group->batch_of_rank[rank] == LW_NONE ? NULL : lw_group_batch(run, group, rank);
-}
-
 const struct lw_batch *lw_group_any_batch(
 	const struct lw_run *run, const struct lw_group *group, size_t *ret_rank)
 {
 	for (size_t r = 0; r < run->ranks.n; r++) {
-		const struct lw_batch *batch = lw_group_batch_on(run, group, r);
+		const struct lw_batch *batch = lw_group_batch(run, group, r);
 
 		if (!batch)
 			continue;
@@ -71,7 +65,7 @@ static void add(const struct lw_run *run, const struct lw_group *group, struct l
 	double n = 0, start_ns = 0, agreed_ns = 0;
 
 	for (size_t r = 0; r < run->ranks.n; r++) {
-		const struct lw_batch *batch = lw_group_batch_on(run, group, r);
+		const struct lw_batch *batch = lw_group_batch(run, group, r);
 		double begin_ns;
 
 		if (!batch || batch->step == LW_NONE)

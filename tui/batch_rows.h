@@ -26,10 +26,6 @@ struct lw_batch_row {
 int lw_batch_rows_make(
 	const struct lw_run *run, int32_t step, struct lw_batch_row **ret_rows, size_t *ret_n);
 
-/** lw_group_batch_on() - its batch on the rank of index @rank; NULL: that rank has none. */
-const struct lw_batch *lw_group_batch_on(
-	const struct lw_run *run, const struct lw_group *group, size_t rank);
-
 /** lw_group_any_batch() - of the first rank that has it. @ret_rank: its index; may be NULL. */
 const struct lw_batch *lw_group_any_batch(
 	const struct lw_run *run, const struct lw_group *group, size_t *ret_rank);

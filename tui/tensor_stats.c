@@ -128,7 +128,7 @@ static void add_last(struct making *making, const struct lw_group *group, uint32
 	uint32_t tensor = 0;
 
 	for (size_t r = 0; r < run->ranks.n; r++) {
-		const struct lw_batch *batch = lw_group_batch_on(run, group, r);
+		const struct lw_batch *batch = lw_group_batch(run, group, r);
 		const struct lw_member *member;
 
 		if (!batch)
@@ -150,7 +150,7 @@ static void add_last(struct making *making, const struct lw_group *group, uint32
 static bool is_step_counted(const struct lw_run *run, const struct lw_group *group)
 {
 	for (size_t r = 0; r < run->ranks.n; r++) {
-		const struct lw_batch *batch = lw_group_batch_on(run, group, r);
+		const struct lw_batch *batch = lw_group_batch(run, group, r);
 
 		if (batch)
 			return batch->step != LW_NONE &&
@@ -167,7 +167,7 @@ static void add_groups(struct making *making)
 		const struct lw_group *group = &run->groups.at[g];
 		const struct lw_phase_span *spans =
 			making->phases.spans + making->phases.first_span[g];
-		const struct lw_batch *batch = lw_group_batch_on(run, group, 0);
+		const struct lw_batch *batch = lw_group_batch(run, group, 0);
 
 		if (!batch || group->n_ranks < 2 || !is_step_counted(run, group))
 			continue;

@@ -69,10 +69,6 @@ void lw_timeline_ruler_draw(const struct lw_timeline *timeline,
 
 /* ---- timeline_select.c ---- */
 
-/** lw_timeline_batch_of() - of @group, on the rank of index @rank. NULL: that rank has none. */
-const struct lw_batch *lw_timeline_batch_of(
-	const struct lw_run *run, const struct lw_group *group, size_t rank);
-
 /** lw_timeline_batch() - the selected collective on the rank of index @rank. NULL: none, or not there. */
 const struct lw_batch *lw_timeline_batch(const struct lw_timeline *timeline, size_t rank);
 

@@ -33,7 +33,7 @@ static void find_order(
 
 	order->first = order->last = LW_NONE;
 	for (size_t r = 0; r < run->ranks.n; r++) {
-		const struct lw_batch *batch = lw_timeline_batch_of(run, group, r);
+		const struct lw_batch *batch = lw_group_batch(run, group, r);
 		int64_t at_ns;
 
 		if (!batch)

@@ -34,19 +34,13 @@ int32_t lw_timeline_tensor(const struct lw_timeline *timeline)
 		       : LW_NONE;
 }
 
-const struct lw_batch *lw_timeline_batch_of(
-	const struct lw_run *run, const struct lw_group *group, size_t rank)
-{
-	return group->batch_of_rank[rank] == LW_NONE ? NULL : lw_group_batch(run, group, rank);
-}
-
 const struct lw_batch *lw_timeline_batch(const struct lw_timeline *timeline, size_t rank)
 {
 	const struct lw_run *run = timeline->lanes.run;
 
 	return timeline->group == LW_NONE
 		       ? NULL
-		       : lw_timeline_batch_of(run, &run->groups.at[timeline->group], rank);
+		       : lw_group_batch(run, &run->groups.at[timeline->group], rank);
 }
 
 int32_t lw_timeline_step_at(const struct lw_timeline *timeline, int64_t at_ns)

@@ -137,7 +137,7 @@ static void go_to_focus_group(struct lw_view *view, int n_columns)
 
 	if (group == timeline->seen.group || group < 0 || group >= (int32_t)run->groups.n)
 		return;
-	batch = lw_timeline_batch_of(run, &run->groups.at[group], timeline->rank);
+	batch = lw_group_batch(run, &run->groups.at[group], timeline->rank);
 	if (!batch)
 		return;
 	if (batch->step != LW_NONE && batch->step != timeline->seen.step)

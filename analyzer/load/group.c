@@ -15,7 +15,9 @@ bool lw_run_is_one_clock(const struct lw_run *run)
 const struct lw_batch *lw_group_batch(
 	const struct lw_run *run, const struct lw_group *group, size_t rank)
 {
-	return &run->ranks.at[rank].batches.at[group->batch_of_rank[rank]];
+	int32_t batch = group->batch_of_rank[rank];
+
+	return batch == LW_NONE ? NULL : &run->ranks.at[rank].batches.at[batch];
 }
 
 struct lw_interval lw_batch_wire(const struct lw_batch *batch)
@@ -33,8 +35,12 @@ double lw_group_service_ns(
 	if (is_one_clock)
 		return (double)(group->last_end_ns - group->last_start_ns);
 	for (size_t r = 0; r < run->ranks.n; r++) {
-		struct lw_interval wire = lw_batch_wire(lw_group_batch(run, group, r));
+		const struct lw_batch *batch = lw_group_batch(run, group, r);
+		struct lw_interval wire;
 
+		if (!batch)
+			continue;
+		wire = lw_batch_wire(batch);
 		if (wire.end_ns - wire.start_ns < shortest_ns)
 			shortest_ns = wire.end_ns - wire.start_ns;
 	}
