@@ -13,4 +13,5 @@ say build/bin/lapwing report $run
 build/bin/lapwing report $run
 say build/bin/lapwing advise $run
 build/bin/lapwing advise $run
+printf '\nTo look around in it: build/bin/lapwing tui %s' $run
 printf '\nThe run is one SQLite file: %s (try: sqlite3 %s "SELECT * FROM v_rank")\n' $run $run
