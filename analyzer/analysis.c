@@ -23,14 +23,14 @@ static void tell(void (*progress)(const char *stage), const char *stage)
 		progress(stage);
 }
 
-int lw_run_reconstruct(const char *const *paths, size_t n_paths,
+int lw_run_reconstruct(const char *const *paths, size_t n_paths, enum lw_store_mode mode,
 	void (*progress)(const char *stage), struct lw_run **ret_run)
 {
 	struct lw_run *run = NULL;
 	int status;
 
 	tell(progress, "reading");
-	status = lw_run_load(paths, n_paths, LW_STORE_WRITE, &run);
+	status = lw_run_load(paths, n_paths, mode, &run);
 	for (size_t i = 0;
 		i < sizeof(reconstruction) / sizeof(reconstruction[0]) && status == LW_OK; i++) {
 		tell(progress, reconstruction[i].name);
@@ -66,7 +66,9 @@ int lw_analysis_open(const char *const *paths, size_t n_paths,
 
 	if (!analysis)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
-	status = lw_run_reconstruct(paths, n_paths, options->progress, &analysis->run);
+	status = lw_run_reconstruct(paths, n_paths,
+		options->is_read_only ? LW_STORE_READ : LW_STORE_WRITE, options->progress,
+		&analysis->run);
 	if (status == LW_OK) {
 		tell(options->progress, "fitting costs");
 		status = fit(analysis);

@@ -24,10 +24,14 @@ struct lw_analysis {
 struct lw_analysis_options {
 	double baseline_step_ns; /* step time of the same job on one rank, 0 = not known */
 	void (*progress)(const char *stage); /* called before each stage; may be NULL */
+	bool is_read_only; /* results stay in memory: the collector still writes the run file */
 };
 
-/** lw_run_reconstruct() - load @paths and rebuild operations, steps, phases, overlap; store them. */
-int lw_run_reconstruct(const char *const *paths, size_t n_paths,
+/**
+ * lw_run_reconstruct() - load @paths and rebuild operations, steps, phases, overlap.
+ * @mode: LW_STORE_WRITE: store them, where the file can be written; LW_STORE_READ: not.
+ */
+int lw_run_reconstruct(const char *const *paths, size_t n_paths, enum lw_store_mode mode,
 	void (*progress)(const char *stage), struct lw_run **ret_run);
 
 /**

@@ -100,7 +100,8 @@ int lw_cmd_advise(int argc, char **argv)
 	int status, code;
 
 	lw_cli_parse(&argp, argc, argv, 0, &options);
-	status = lw_run_reconstruct(options.runs.paths, options.runs.n_paths, NULL, &run);
+	status = lw_run_reconstruct(
+		options.runs.paths, options.runs.n_paths, LW_STORE_WRITE, NULL, &run);
 	if (status == LW_OK)
 		status = lw_advise(run, &list);
 	if (status == LW_OK)

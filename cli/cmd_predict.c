@@ -300,7 +300,8 @@ int lw_cmd_predict(int argc, char **argv)
 
 	lw_cli_parse(&argp, argc, argv, 0, &options);
 	setlocale(LC_CTYPE, ""); /* what the terminal can show */
-	status = lw_run_reconstruct(options.runs.paths, options.runs.n_paths, lw_cli_stage, &run);
+	status = lw_run_reconstruct(
+		options.runs.paths, options.runs.n_paths, LW_STORE_WRITE, lw_cli_stage, &run);
 	if (status == LW_OK)
 		status = lw_predictor_new(run, &predictor);
 	if (status == LW_OK)
