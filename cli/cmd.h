@@ -60,6 +60,7 @@ int lw_cmd_advise(int argc, char **argv);
 int lw_cmd_doctor(int argc, char **argv);
 int lw_cmd_import(int argc, char **argv);
 int lw_cmd_info(int argc, char **argv);
+int lw_cmd_live(int argc, char **argv);
 int lw_cmd_predict(int argc, char **argv);
 int lw_cmd_record(int argc, char **argv);
 int lw_cmd_report(int argc, char **argv);

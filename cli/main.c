@@ -9,6 +9,7 @@ const char *argp_program_version = "lapwing " LAPWING_VERSION;
 
 static const struct lw_command commands[] = {
 	{"record", "run a command and record what every rank of it does", lw_cmd_record},
+	{"live", "follow a job while it runs", lw_cmd_live},
 	{"report", "say where the step time goes", lw_cmd_report},
 	{"advise", "say what to change, and how much it gains", lw_cmd_advise},
 	{"predict", "say how long a step takes under another setting", lw_cmd_predict},

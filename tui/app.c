@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "tui/chooser.h"
+#include "tui/live.h"
 
 enum { TOP_LINES = 2, BOTTOM_LINES = 1, LEAST_WIDTH = 40, LEAST_HEIGHT = 8, WIDE = 100 };
 
@@ -107,6 +109,12 @@ static void draw_top(struct lw_app *app, struct lw_pane all)
 	}
 }
 
+/* While the job runs, the overview is of its last seconds. */
+static bool is_live_shown(const struct lw_app *app)
+{
+	return app->live && app->current == 0 && app->mode != LW_APP_HELP;
+}
+
 static void draw_bottom(struct lw_app *app, struct lw_pane all)
 {
 	const struct lw_view_ops *ops = app->views[app->current].ops;
@@ -127,6 +135,8 @@ static void draw_bottom(struct lw_app *app, struct lw_pane all)
 	} else if (app->message[0]) {
 		lw_pane_print(all, 1, y, app->is_error ? LW_STYLE_BAD : LW_STYLE_TITLE, "%s%s",
 			app->is_error ? "! " : "", app->message);
+	} else if (is_live_shown(app)) {
+		lw_pane_print(all, 1, y, LW_STYLE_TITLE, "%s", lw_live_hint(app->live));
 	} else if (app->data->stage) {
 		lw_pane_print(all, 1, y, LW_STYLE_TITLE, "%s ...", app->data->stage);
 	} else {
@@ -168,6 +178,10 @@ void lw_app_draw(struct lw_app *app)
 	struct lw_view *view = &app->views[app->current];
 
 	lw_cells_clear(&app->cells);
+	if (app->chooser) {
+		lw_chooser_draw(app->chooser, all);
+		return;
+	}
 	if (all.width < LEAST_WIDTH || all.height < LEAST_HEIGHT) {
 		lw_pane_print(
 			all, 0, 0, LW_STYLE_TEXT, "%d x %d is too small:", all.width, all.height);
@@ -181,6 +195,8 @@ void lw_app_draw(struct lw_app *app)
 
 		if (app->help_top > n_lines - body.height)
 			app->help_top = n_lines > body.height ? n_lines - body.height : 0;
+	} else if (is_live_shown(app)) {
+		lw_live_draw(app, body);
 	} else if (open_view(app, view, body)) {
 		view->ops->draw(view, body);
 	}
@@ -192,6 +208,8 @@ bool lw_app_tick(struct lw_app *app)
 	struct lw_view *view = &app->views[app->current];
 	bool is_changed = lw_data_poll(app->data);
 
+	if (app->live)
+		is_changed |= lw_live_tick(app);
 	if (app->mode != LW_APP_HELP && view->ops->tick &&
 		view->generation == app->data->generation + 1)
 		is_changed |= view->ops->tick(view);
@@ -330,6 +348,12 @@ static bool own_request(struct lw_app *app, enum lw_request request)
 	case LW_REQUEST_COPY:
 		copy(app);
 		return true;
+	case LW_REQUEST_PAUSE:
+	case LW_REQUEST_MARK:
+	case LW_REQUEST_SNAPSHOT:
+		if (!app->live)
+			lw_app_say(app, true, "only while a job runs: `lapwing live`");
+		return !app->live;
 	case LW_REQUEST_EXPORT:
 		lw_app_export(app, "");
 		return true;
@@ -366,6 +390,10 @@ void lw_app_key(struct lw_app *app, uint32_t key, int x, int y)
 	bool is_open = view->generation == app->data->generation + 1;
 
 	app->message[0] = 0;
+	if (app->chooser) {
+		app->is_over = lw_chooser_key(app->chooser, key, y);
+		return;
+	}
 	if (app->mode == LW_APP_SEARCH || app->mode == LW_APP_COMMAND) {
 		type(app, key);
 		return;
@@ -380,6 +408,8 @@ void lw_app_key(struct lw_app *app, uint32_t key, int x, int y)
 		return;
 	}
 	if (input.request == LW_REQUEST_NONE || own_request(app, input.request))
+		return;
+	if (app->live && lw_live_request(app, &input))
 		return;
 	if (is_open && view->ops->request && view->ops->request(view, &input))
 		return;

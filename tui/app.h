@@ -15,11 +15,13 @@ enum { LW_APP_LINE_BYTES = 256, LW_APP_MESSAGE_BYTES = 512 };
 
 enum lw_app_mode { LW_APP_VIEW, LW_APP_HELP, LW_APP_SEARCH, LW_APP_COMMAND };
 
-struct lw_live; /* live.h */
+struct lw_live;    /* live.h */
+struct lw_chooser; /* chooser.h */
 
 struct lw_app {
 	struct lw_data *data;
-	struct lw_live *live; /* NULL: after the run */
+	struct lw_live *live;       /* NULL: after the run */
+	struct lw_chooser *chooser; /* NULL: it is clear which job; else all of the screen is its */
 	struct lw_cells cells;
 	struct lw_view views[LW_VIEW_COUNT];
 	int current;

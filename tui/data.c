@@ -11,6 +11,7 @@ struct lw_loader {
 	pthread_t thread;
 	const char *const *paths;
 	size_t n_paths;
+	bool is_read_only;
 	_Atomic(const char *) stage;
 	atomic_bool is_over; /* what follows is the reader's from then on */
 	struct lw_analysis *analysis;
@@ -29,7 +30,8 @@ static void note_stage(const char *stage)
 
 static void load(struct lw_loader *loader)
 {
-	const struct lw_analysis_options options = {.progress = note_stage};
+	const struct lw_analysis_options options = {
+		.progress = note_stage, .is_read_only = loader->is_read_only};
 
 	loading = loader;
 	loader->status =
@@ -85,7 +87,8 @@ static void take_over(struct lw_data *data, struct lw_loader *loader)
 
 int lw_data_load(struct lw_data *data)
 {
-	struct lw_loader loader = {.paths = data->paths, .n_paths = data->n_paths};
+	struct lw_loader loader = {
+		.paths = data->paths, .n_paths = data->n_paths, .is_read_only = data->is_read_only};
 
 	load(&loader);
 	take_over(data, &loader);
@@ -114,6 +117,7 @@ int lw_data_begin(struct lw_data *data)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
 	loader->paths = data->paths;
 	loader->n_paths = data->n_paths;
+	loader->is_read_only = data->is_read_only;
 	/* signals are for the thread that owns the terminal */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -151,6 +155,12 @@ bool lw_data_poll(struct lw_data *data)
 		return false;
 	data->stage = stage;
 	return true;
+}
+
+void lw_data_forget(struct lw_data *data)
+{
+	drop_analysis(data);
+	data->generation++; /* what views had made of it is theirs no more */
 }
 
 void lw_data_done(struct lw_data *data)

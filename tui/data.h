@@ -22,6 +22,7 @@ struct lw_loader;
 struct lw_data {
 	const char *const *paths; /* borrowed */
 	size_t n_paths;
+	bool is_read_only;       /* the run still grows: its collector is the one who writes */
 	struct lw_brief preview; /* as stored by an earlier analysis, until this one is there */
 	bool has_preview;
 	char facts[LW_BRIEF_JOB_BYTES]; /* what the files say at once; "" = nothing, or not asked */
@@ -47,6 +48,9 @@ bool lw_data_poll(struct lw_data *data);
 
 /** lw_data_brief() - the run on one page. NULL: nothing is known yet. */
 const struct lw_brief *lw_data_brief(const struct lw_data *data);
+
+/** lw_data_forget() - close the analysis that is there: the run file is free again. Views open anew. */
+void lw_data_forget(struct lw_data *data);
 
 /** lw_data_done() - waits for the thread. */
 void lw_data_done(struct lw_data *data);

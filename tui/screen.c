@@ -134,6 +134,7 @@ static void prepare_for_signals(void)
 		.sa_handler = crashed, .sa_flags = (int)SA_RESETHAND | SA_NODEFER};
 	struct sigaction end = {.sa_handler = asked_to_end};
 
+	n_restoring = 0;
 	add_restoring("\033[?1006l\033[?1000l");
 	add_restoring(keypad_local);
 	add_restoring(exit_attribute_mode);

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_live.c - `lapwing live [--attach DIR | -- CMD...]`: a job on the screen while it runs.
+ *
+ * A command is started by a process of its own, as `record` does it: leaving the screen leaves the job alone.
+ * Its output goes to a file, as the screen is taken.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "cli/cmd.h"
+#include "cli/launch.h"
+#include "schema/rundir.h"
+#include "tui/chooser.h"
+#include "tui/live.h"
+#include "tui/screen.h"
+
+enum {
+	KEY_ATTACH = 0x100,
+	KEY_WINDOW,
+	KEY_DUMP,
+	KEY_AFTER,
+	KEY_SIZE,
+	KEY_KEYS,
+	KEY_ASCII,
+	KEY_NO_MOUSE
+};
+
+#define START_NS (20 * LW_NS_PER_S) /* patience for a run file that somebody is about to make */
+
+struct options {
+	struct lw_launch launch;
+	const char *attach, *keys;
+	int64_t window_ns, after_ns;
+	bool is_dump;
+	int width, height;
+	struct lw_screen_options screen;
+};
+
+/* One job, from finding it to leaving it. */
+struct watch {
+	struct options options;
+	struct lw_job job;
+	struct lw_data data;
+	struct lw_app app;
+	struct lw_live *live;
+	char log[PATH_MAX + 8];
+	const char *paths[1];
+	pid_t recorder; /* 0: somebody else's job */
+};
+
+static int64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * LW_NS_PER_S + now.tv_nsec;
+}
+
+static void sleep_ms(int64_t ms)
+{
+	const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * LW_NS_PER_MS};
+
+	nanosleep(&pause, NULL);
+}
+
+/* ---- options ------------------------------------------------------------------------------------------------- */
+
+static int64_t seconds_of(const char *argument, const char *option, double least, double most,
+	struct argp_state *state)
+{
+	char *end;
+	double seconds = strtod(argument, &end);
+
+	if (*end || end == argument || !(seconds >= least && seconds <= most))
+		argp_error(state, "--%s %s: seconds from %g to %g", option, argument, least, most);
+	return (int64_t)(seconds * (double)LW_NS_PER_S);
+}
+
+static void read_size(const char *text, struct options *options, struct argp_state *state)
+{
+	char end;
+
+	if (sscanf(text, "%dx%d%c", &options->width, &options->height, &end) != 2 ||
+		options->width < 1 || options->height < 1 || options->width > 1000 ||
+		options->height > 1000)
+		argp_error(state, "--size %s: columns x lines are wanted, as 120x40", text);
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct options *options = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &options->launch.options;
+		return 0;
+	case KEY_ATTACH:
+		options->attach = argument;
+		return 0;
+	case KEY_WINDOW:
+		options->window_ns = seconds_of(argument, "window", 1, 600, state);
+		return 0;
+	case KEY_DUMP:
+		options->is_dump = true;
+		return 0;
+	case KEY_AFTER:
+		options->after_ns = seconds_of(argument, "after", 0, 86400, state);
+		return 0;
+	case KEY_SIZE:
+		read_size(argument, options, state);
+		return 0;
+	case KEY_KEYS:
+		options->keys = argument;
+		return 0;
+	case KEY_ASCII:
+		options->screen.is_ascii = true;
+		return 0;
+	case KEY_NO_MOUSE:
+		options->screen.is_mouse_off = true;
+		return 0;
+	case ARGP_KEY_END:
+		if (options->attach && options->launch.options.command)
+			argp_error(state, "--attach DIR or -- COMMAND, not both");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* ---- finding the job --------------------------------------------------------------------------------------------- */
+
+static void take_rundir(struct lw_job *job, const struct lw_rundir *rundir)
+{
+	snprintf(job->dir, sizeof(job->dir), "%s", rundir->path);
+	snprintf(job->path, sizeof(job->path), "%s", rundir->out);
+}
+
+/* All jobs of this user that are being recorded here. @n_left: directories that nobody collects. */
+static int find_jobs(struct lw_chooser *chooser, size_t *n_left)
+{
+	lw_rundir_list list = {0};
+	const struct lw_rundir *rundir;
+	int status = lw_rundir_find(&list);
+
+	*n_left = 0;
+	lw_vec_foreach (rundir, &list) {
+		struct lw_job job = {0};
+
+		if (status < 0 || !rundir->is_collected || !rundir->out[0]) {
+			*n_left += !rundir->is_collected;
+			continue;
+		}
+		take_rundir(&job, rundir);
+		if (lw_job_read(&job) < 0)
+			lw_error_clear(); /* it is just beginning, or ending */
+		status = lw_vec_push(&chooser->jobs, job);
+	}
+	lw_vec_free(&list);
+	return status;
+}
+
+/* Waits for a directory's run file. @recorder: who is making it; 0 = nobody that is known.
+ * Return: LW_OK; LW_ERR_STATE: there will be none. */
+static int await_run(const char *dir, pid_t recorder, struct lw_job *job, int *ret_code)
+{
+	int64_t until_ns = clock_ns() + START_NS;
+
+	for (;;) {
+		struct lw_rundir rundir;
+		int status = lw_rundir_look(dir, &rundir), ended;
+
+		if (status < 0 && !recorder)
+			return status;
+		if (status == LW_OK && rundir.out[0]) {
+			take_rundir(job, &rundir);
+			return LW_OK;
+		}
+		if (recorder && waitpid(recorder, &ended, WNOHANG) == recorder) {
+			*ret_code = WIFEXITED(ended) ? WEXITSTATUS(ended) : LW_EXIT_FAILED;
+			return lw_fail(LW_ERR_STATE, "the recording ended before it began");
+		}
+		if (clock_ns() > until_ns || (!recorder && !rundir.is_collected))
+			return lw_fail(LW_ERR_STATE,
+				"%s: names no run file: nobody collects there (`lapwing salvage` lists what is left)",
+				dir);
+		sleep_ms(20);
+	}
+}
+
+static int say_no_job(size_t n_left)
+{
+	lw_cli_say(
+		"live: no job is being recorded on this host: `lapwing live -- COMMAND` starts one,"
+		" `lapwing record -- COMMAND` too; `lapwing tui RUN` shows a run that is over");
+	if (n_left)
+		lw_cli_say("live: %zu ring director%s left behind by a collector that died:"
+			   " `lapwing salvage` lists them",
+			n_left, n_left == 1 ? "y was" : "ies were");
+	return LW_EXIT_FAILED;
+}
+
+/* Return: 0, or 1 + the exit code of the program. */
+static int choose(struct watch *w)
+{
+	struct lw_chooser chooser = {.chosen = -1};
+	size_t n_left;
+	int status = find_jobs(&chooser, &n_left), code = 0;
+
+	if (status == LW_OK && chooser.jobs.n == 0)
+		code = 1 + say_no_job(n_left);
+	else if (status == LW_OK && chooser.jobs.n == 1)
+		chooser.chosen = 0;
+	else if (status == LW_OK && w->options.is_dump) {
+		w->app.chooser = &chooser;
+		w->app.cells.is_ascii = w->options.screen.is_ascii;
+		status = lw_app_resize(&w->app, w->options.width, w->options.height);
+		if (status == LW_OK) {
+			lw_app_draw(&w->app);
+			status = lw_app_write_screen(&w->app, stdout);
+		}
+		code = 1;
+	} else if (status == LW_OK) {
+		w->app.chooser = &chooser;
+		status = lw_screen_run(&w->app, &w->options.screen);
+		w->app.is_over = false;
+	}
+	w->app.chooser = NULL;
+	if (status == LW_OK && chooser.chosen >= 0)
+		w->job = chooser.jobs.at[chooser.chosen];
+	else if (status == LW_OK && !code)
+		code = 1; /* left without choosing */
+	lw_vec_free(&chooser.jobs);
+	return status < 0 ? 1 + lw_cli_fail(lw_cause(status, "live")) : code;
+}
+
+/* ---- a command of one's own -------------------------------------------------------------------------------------- */
+
+/* In the process that records: as `record`, but nothing of it reaches the terminal. Does not return. */
+static _Noreturn void record_apart(struct lw_launch *launch, int log_fd)
+{
+	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	setsid(); /* Ctrl-C and a hangup of the terminal are for the screen */
+	dup2(null_fd, STDIN_FILENO);
+	dup2(log_fd, STDOUT_FILENO);
+	dup2(log_fd, STDERR_FILENO);
+	_exit(lw_launch_run(launch));
+}
+
+/* Return: 0, or 1 + the exit code of the program. */
+static int start(struct watch *w)
+{
+	struct lw_launch *launch = &w->options.launch;
+	int code = lw_launch_prepare(launch), fd;
+
+	if (code)
+		return 1 + code;
+	snprintf(w->log, sizeof(w->log), "%s.log", launch->out);
+	fd = open(w->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0) {
+		lw_rundir_remove(launch->dir);
+		return 1 + lw_cli_fail(lw_fail(LW_ERR_IO, "live: %s: %s", w->log, strerror(errno)));
+	}
+	fflush(NULL);
+	w->recorder = fork();
+	if (w->recorder == 0)
+		record_apart(launch, fd);
+	close(fd);
+	if (w->recorder < 0) {
+		w->recorder = 0;
+		lw_rundir_remove(launch->dir);
+		return 1 + lw_cli_fail(lw_fail(LW_ERR_IO, "live: fork: %s", strerror(errno)));
+	}
+	if (await_run(launch->dir, w->recorder, &w->job, &code) == LW_OK)
+		return 0;
+	lw_cli_say("live: %s; %s says why", lw_error_text(), w->log);
+	w->recorder = 0;
+	return 1 + (code ? code : LW_EXIT_FAILED);
+}
+
+/* ---- following it ------------------------------------------------------------------------------------------------- */
+
+static enum lw_live_collector ask(void *context)
+{
+	const struct watch *w = context;
+	struct lw_rundir rundir;
+
+	if (lw_rundir_look(w->job.dir, &rundir) < 0) {
+		lw_error_clear();
+		return LW_LIVE_GONE;
+	}
+	return rundir.is_collected ? LW_LIVE_AT_WORK : LW_LIVE_LEFT;
+}
+
+static int open_live(struct watch *w)
+{
+	const struct lw_live_options live = {.path = w->job.path,
+		.dir = w->job.dir,
+		.log = w->log[0] ? w->log : NULL,
+		.window_ns = w->options.window_ns,
+		.ask = ask,
+		.context = w};
+	const char *slash = strrchr(w->job.path, '/');
+	int status = lw_live_open(&live, &w->live);
+
+	if (status < 0)
+		return status;
+	w->paths[0] = w->job.path;
+	w->data.paths = w->paths;
+	w->data.n_paths = 1;
+	w->app.name = slash ? slash + 1 : w->job.path;
+	w->app.live = w->live;
+	return LW_OK;
+}
+
+static void press(struct lw_app *app, const char *keys)
+{
+	char *copy = strdup(keys ? keys : ""), *rest = copy, *word;
+
+	while (copy && (word = strsep(&rest, " "))) {
+		if (*word)
+			lw_app_key(app, lw_key_named(word), 0, 0);
+		lw_app_draw(app);
+	}
+	free(copy);
+}
+
+/* As text, once the job was followed for a while; a job that ends before is waited for. */
+static int dump(struct watch *w)
+{
+	int64_t until_ns = clock_ns() + w->options.after_ns;
+	int status;
+
+	w->app.cells.is_ascii = w->options.screen.is_ascii;
+	lw_screen_is_utf8(); /* widths of characters */
+	status = lw_app_resize(&w->app, w->options.width, w->options.height);
+	do {
+		lw_app_tick(&w->app);
+		if (clock_ns() < until_ns)
+			sleep_ms(100);
+	} while (clock_ns() < until_ns && w->app.live);
+	while (!w->app.live && w->data.loader) { /* over: what it was */
+		lw_app_tick(&w->app);
+		sleep_ms(20);
+	}
+	if (status == LW_OK) {
+		lw_app_draw(&w->app);
+		press(&w->app, w->options.keys);
+		status = lw_app_write_screen(&w->app, stdout);
+	}
+	return status;
+}
+
+/* ---- leaving it ----------------------------------------------------------------------------------------------------- */
+
+/* The command's own exit code, as `record` gives it; one that still runs is left alone. */
+static int leave(struct watch *w)
+{
+	bool still_runs = w->app.live && !w->live->closing_ns;
+	int ended = 0;
+
+	if (w->log[0])
+		lw_cli_say("the command's output is in %s", w->log);
+	if (still_runs) {
+		lw_cli_say("the job goes on, into %s: `lapwing live --attach %s` follows it again",
+			w->job.path, w->job.dir);
+		return LW_EXIT_OK;
+	}
+	if (w->recorder && waitpid(w->recorder, &ended, 0) == w->recorder)
+		return WIFEXITED(ended) ? WEXITSTATUS(ended) : LW_EXIT_FAILED;
+	return w->data.analysis ? lw_cli_run_exit(w->data.analysis->run) : LW_EXIT_OK;
+}
+
+static int find(struct watch *w)
+{
+	int code = 0, status;
+
+	if (w->options.launch.options.command)
+		return start(w);
+	if (!w->options.attach)
+		return choose(w);
+	status = await_run(w->options.attach, 0, &w->job, &code);
+	return status < 0 ? 1 + lw_cli_fail(lw_cause(status, "live")) : 0;
+}
+
+int lw_cmd_live(int argc, char **argv)
+{
+	static const struct argp_option argp_options[] = {
+		{"attach", KEY_ATTACH, "DIR", 0,
+			"the job whose rings are in DIR (`lapwing salvage` lists them)", 0},
+		{"window", KEY_WINDOW, "SECONDS", 0, "that figures are over (10)", 0},
+		{"dump", KEY_DUMP, NULL, 0, "print the screen as text and leave", 0},
+		{"after", KEY_AFTER, "SECONDS", 0, "of --dump: follow for so long first (2)", 0},
+		{"size", KEY_SIZE, "WxH", 0, "of --dump: columns and lines (80x24)", 0},
+		{"keys", KEY_KEYS, "KEYS", 0,
+			"of --dump: press these at the end, blanks between them", 0},
+		{"ascii", KEY_ASCII, NULL, 0, "draw with ASCII characters only", 0},
+		{"no-mouse", KEY_NO_MOUSE, NULL, 0, "leave the mouse to the terminal", 0}, {0}};
+	static const struct argp_child children[] = {
+		{&lw_launch_argp, 0, "As for `record`:", 1}, {0}};
+	static const struct argp argp = {argp_options, parse, "[-- COMMAND [ARG...]]",
+		"Follows a job of this host while it runs: COMMAND, recorded as `record` does it; the one in DIR;"
+		" else the one that is being recorded, or a list of them. When it ends, the screen shows the"
+		" whole run as `lapwing tui` does.\n\n"
+		"COMMAND reads nothing and writes to RUN.log. Leaving the screen leaves the job alone."
+		"\vReturns COMMAND's exit code when it has ended; else 0 done, 1 failed, 2 wrong usage, 3 the run"
+		" that ended lost or misses data.",
+		children, NULL, NULL};
+	static struct watch w = {.options = {.launch.verb = "live",
+					 .launch.options.is_command_optional = true,
+					 .window_ns = 10 * LW_NS_PER_S,
+					 .after_ns = 2 * LW_NS_PER_S,
+					 .width = 80,
+					 .height = 24}};
+	int status, code;
+
+	lw_cli_parse(&argp, argc, argv, ARGP_IN_ORDER, &w.options);
+	status = lw_app_init(&w.app, &w.data, "");
+	if (status < 0)
+		return lw_cli_fail(status);
+	code = find(&w);
+	if (code) {
+		lw_app_done(&w.app);
+		return code - 1;
+	}
+	status = open_live(&w);
+	if (status == LW_OK)
+		status = w.options.is_dump ? dump(&w) : lw_screen_run(&w.app, &w.options.screen);
+	code = status < 0 ? lw_cli_fail(lw_cause(status, "live")) : 0;
+	if (w.live && (status == LW_OK || w.recorder))
+		code = status < 0 ? (leave(&w), code) : leave(&w);
+	lw_app_done(&w.app);
+	lw_data_done(&w.data);
+	lw_live_close(w.live);
+	return code;
+}

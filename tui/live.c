@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tui/live.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+#define LOOK_NS      (190 * LW_NS_PER_MS) /* two ticks of the screen */
+#define ASK_NS       LW_NS_PER_S
+#define LEFT_NS      (3 * LW_NS_PER_S / 2) /* `record` starts another collector meanwhile */
+#define SEAL_NS      (4 * LW_NS_PER_S)     /* patience with a collector that closes the run */
+#define STILL_NS     LW_NS_PER_S           /* without news the window goes on without them */
+#define REST_NS      (2 * LW_NS_PER_S)     /* between analyses, at least */
+#define PLAIN_AGE_NS (5 * LW_NS_PER_S)     /* of a job whose steps are not known without one */
+
+enum { ANALYSIS_SHARE = 100, PLAIN_OPS = 50, MAX_NOTES = 50 };
+
+static int64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * LW_NS_PER_S + now.tv_nsec;
+}
+
+static void __attribute__((format(printf, 3, 4)))
+note(struct lw_live *live, bool is_bad, const char *format, ...)
+{
+	struct lw_live_note one = {.at_ns = live->now_ns, .is_bad = is_bad};
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(one.text, sizeof(one.text), format, arguments);
+	va_end(arguments);
+	if (live->notes.n >= MAX_NOTES)
+		memmove(live->notes.at, live->notes.at + 1,
+			--live->notes.n * sizeof(*live->notes.at));
+	if (lw_vec_push(&live->notes, one) < 0)
+		lw_error_clear(); /* a note less */
+}
+
+/* ---- open, close -------------------------------------------------------------------------------------- */
+
+static void read_command(struct lw_live *live)
+{
+	static const char sql[] =
+		"SELECT iif(command <> '', command, coalesce((SELECT s.text FROM process p JOIN string s"
+		" ON s.id = p.command_id ORDER BY p.id LIMIT 1), '')) FROM run";
+	sqlite3_stmt *row;
+
+	if (lw_store_prepare(live->rows.store, sql, &row) < 0) {
+		lw_error_clear();
+		return;
+	}
+	if (lw_store_step(live->rows.store, row) == 1)
+		snprintf(live->command, sizeof(live->command), "%s", lw_store_column_text(row, 0));
+	sqlite3_finalize(row);
+}
+
+int lw_live_open(const struct lw_live_options *options, struct lw_live **ret_live)
+{
+	struct lw_live *live = calloc(1, sizeof(*live));
+	int status;
+
+	if (!live)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	live->options = *options;
+	if (live->options.window_ns <= 0)
+		live->options.window_ns = 10 * LW_NS_PER_S;
+	live->opened_ns = live->now_ns = clock_ns();
+	status = lw_live_rows_open(&live->rows, options->path, &live->model);
+	if (status < 0) {
+		lw_live_close(live);
+		return status;
+	}
+	if (options->log)
+		note(live, false, "the command's output goes to %s", options->log);
+	*ret_live = live;
+	return LW_OK;
+}
+
+void lw_live_close(struct lw_live *live)
+{
+	if (!live)
+		return;
+	lw_live_rows_done(&live->rows);
+	lw_live_model_done(&live->model);
+	lw_vec_free(&live->told);
+	lw_vec_free(&live->notes);
+	lw_vec_free(&live->marks);
+	free(live);
+}
+
+/* ---- looking -------------------------------------------------------------------------------------------- */
+
+static void tell_of_ends(struct lw_live *live)
+{
+	const uint8_t none = LW_LIVE_RUNS;
+
+	for (size_t i = 0; i < live->model.ranks.n; i++) {
+		const struct lw_live_rank *rank = &live->model.ranks.at[i];
+
+		if (live->told.n <= i && lw_vec_push(&live->told, none) < 0)
+			return;
+		if (live->told.at[i] == (uint8_t)rank->ended || !lw_live_is_rank(rank))
+			continue;
+		live->told.at[i] = (uint8_t)rank->ended;
+		if (rank->ended == LW_LIVE_DIED)
+			note(live, true,
+				"rank %d died (pid %lld was killed or crashed): what it had recorded is kept",
+				rank->rank, (long long)rank->pid);
+		else if (rank->ended == LW_LIVE_EXITED)
+			note(live, false, "rank %d has ended", rank->rank);
+	}
+}
+
+int lw_live_look(struct lw_live *live, int64_t now_ns)
+{
+	int status;
+
+	live->now_ns = live->looked_ns = now_ns;
+	if (live->is_over || !live->rows.store)
+		return 0;
+	status = lw_live_rows_read(&live->rows, now_ns);
+	if (!live->command[0])
+		read_command(live);
+	tell_of_ends(live);
+	if (status >= 0 && live->rows.is_closed && !live->closing_ns) {
+		/* Its connection goes at once: the collector cannot make one file of it before. */
+		live->closing_ns = now_ns;
+		lw_live_rows_done(&live->rows);
+		status = 1;
+	}
+	return status;
+}
+
+int64_t lw_live_to_ns(const struct lw_live *live)
+{
+	int64_t newest_ns = live->model.newest_ns;
+
+	if (live->is_paused)
+		return live->held_ns - live->back_ns;
+	if (!live->closing_ns && !live->is_over && live->now_ns - newest_ns > STILL_NS)
+		return live->now_ns - STILL_NS;
+	return newest_ns;
+}
+
+uint64_t lw_live_n_steps(const struct lw_live *live)
+{
+	const struct lw_live_rank *rank;
+	uint64_t n = 0;
+
+	lw_vec_foreach (rank, &live->model.ranks)
+		if (rank->n_steps > n)
+			n = rank->n_steps;
+	return n;
+}
+
+/* ---- the collector ------------------------------------------------------------------------------------------ */
+
+static bool ask_for_collector(struct lw_app *app)
+{
+	struct lw_live *live = app->live;
+	enum lw_live_collector how;
+
+	if (!live->options.ask || live->now_ns - live->asked_ns < ASK_NS)
+		return false;
+	live->asked_ns = live->now_ns;
+	how = live->options.ask(live->options.context);
+	if (how == LW_LIVE_AT_WORK && live->is_left_told) {
+		note(live, false, "another collector goes on");
+		live->is_left_told = false;
+	}
+	if (how == LW_LIVE_AT_WORK) {
+		live->left_ns = 0;
+		return false;
+	}
+	if (!live->left_ns)
+		live->left_ns = live->now_ns;
+	if (live->closing_ns || live->now_ns - live->left_ns < LEFT_NS)
+		return false;
+	if (how == LW_LIVE_GONE) { /* closed runs are seen as such: this one is not whole */
+		live->closing_ns = live->now_ns;
+		lw_live_rows_done(&live->rows);
+		note(live, true, "the ring directory is gone, and the run was not closed");
+		return true;
+	}
+	if (!live->is_left_told) {
+		live->is_left_told = true;
+		note(live, true,
+			"the collector has died: nothing more is stored; `lapwing salvage %s` stores"
+			" what the ranks still record",
+			live->options.dir);
+		lw_app_say(app, true,
+			"the collector has died: `lapwing salvage %s` stores what waits in the rings",
+			live->options.dir);
+	}
+	return true;
+}
+
+/* The run is closed: once it is one file again, it is a run like others. */
+static bool finish(struct lw_app *app)
+{
+	struct lw_live *live = app->live;
+	struct lw_data *data = app->data;
+	bool is_sealed =
+		!live->options.ask || live->options.ask(live->options.context) == LW_LIVE_GONE;
+
+	if (data->analysis)
+		lw_data_forget(data); /* its connection, too */
+	if (data->loader || (!is_sealed && live->now_ns - live->closing_ns < SEAL_NS))
+		return false;
+	live->is_over = true;
+	app->live = NULL;
+	data->is_read_only = false;
+	if (lw_data_begin(data) < 0)
+		lw_app_say(app, true, "%s", lw_error_text());
+	else if (live->notes.n && live->notes.at[live->notes.n - 1].is_bad)
+		lw_app_say(
+			app, true, "the job has ended; %s", live->notes.at[live->notes.n - 1].text);
+	else if (live->rows.exit_code > 0)
+		lw_app_say(app, true,
+			"the job has ended with exit code %d: this is the whole run, %s",
+			live->rows.exit_code, live->options.path);
+	else
+		lw_app_say(app, false, "the job has ended: this is the whole run, %s",
+			live->options.path);
+	return true;
+}
+
+/* ---- the analysis so far --------------------------------------------------------------------------------------- */
+
+static bool is_analysis_due(const struct lw_live *live)
+{
+	int64_t rest_ns = live->analysis_took_ns * ANALYSIS_SHARE;
+	uint64_t n_ops = 0;
+	const struct lw_live_rank *rank;
+
+	if (live->closing_ns || live->rows.is_behind || live->rows.n_read == live->n_analysed)
+		return false;
+	if (live->analysis_ended_ns &&
+		live->now_ns - live->analysis_ended_ns < (rest_ns > REST_NS ? rest_ns : REST_NS))
+		return false;
+	lw_vec_foreach (rank, &live->model.ranks)
+		n_ops += rank->n_ops;
+	return lw_live_n_steps(live) >= LW_LIVE_FIRST_STEPS ||
+	       (!live->model.has_batches && n_ops >= PLAIN_OPS &&
+		       live->now_ns - live->model.first_ns >= PLAIN_AGE_NS);
+}
+
+/* A plain program names nothing: how many operations a step has, only the analysis finds. */
+static void take_period(struct lw_live *live, const struct lw_data *data)
+{
+	double n = data->analysis && data->analysis->summary.n_steps
+			   ? data->analysis->summary.batches_per_step.value
+			   : 0;
+
+	if (!live->model.has_batches && n >= 1 && n == (double)(uint32_t)n)
+		live->model.ops_per_step = (uint32_t)n;
+}
+
+static void analyse(struct lw_app *app)
+{
+	struct lw_live *live = app->live;
+	struct lw_data *data = app->data;
+
+	if (live->is_analysing && !data->loader) {
+		live->is_analysing = false;
+		live->analysis_ended_ns = live->now_ns;
+		live->analysis_took_ns = live->now_ns - live->analysis_began_ns;
+		take_period(live, data);
+	}
+	if (live->is_analysing || !is_analysis_due(live))
+		return;
+	data->is_read_only = true;
+	if (lw_data_begin(data) < 0) {
+		lw_error_clear(); /* the next time */
+		return;
+	}
+	live->is_analysing = true;
+	live->analysis_began_ns = live->now_ns;
+	live->n_analysed = live->rows.n_read;
+}
+
+bool lw_live_tick(struct lw_app *app)
+{
+	struct lw_live *live = app->live;
+	size_t n_notes = live->notes.n;
+	bool must_draw = false;
+	int status = 0;
+
+	live->now_ns = clock_ns();
+	if (live->now_ns - live->looked_ns >= LOOK_NS || live->rows.is_behind) {
+		status = lw_live_look(live, live->now_ns);
+		must_draw = true;
+	}
+	if (status < 0)
+		lw_app_say(app, true, "%s", lw_error_text());
+	if (live->closing_ns)
+		return finish(app) || must_draw;
+	must_draw |= ask_for_collector(app);
+	if (live->notes.n > n_notes && live->notes.at[live->notes.n - 1].is_bad)
+		lw_app_say(app, true, "%s", live->notes.at[live->notes.n - 1].text);
+	analyse(app);
+	return must_draw;
+}
+
+/* ---- snapshots ----------------------------------------------------------------------------------------------------- */
+
+int lw_live_snapshot(struct lw_live *live, char path[64])
+{
+	struct lw_store *from = NULL, *into = NULL;
+	time_t now = time(NULL);
+	struct tm parts;
+	char stamp[32];
+	int status;
+
+	localtime_r(&now, &parts);
+	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &parts);
+	snprintf(path, 64, "lapwing-live-%s.lapwing", stamp);
+	for (int i = 2; i < 100 && access(path, F_OK) == 0; i++)
+		snprintf(path, 64, "lapwing-live-%s-%d.lapwing", stamp, i);
+	status = lw_store_open(live->options.path, LW_STORE_READ, &from);
+	if (status == LW_OK)
+		status = lw_store_open(path, LW_STORE_CREATE, &into);
+	/* One read transaction: a writer goes on meanwhile, and what it writes is not in the copy. */
+	if (status == LW_OK)
+		status = lw_store_copy(into, from);
+	if (status == LW_OK)
+		status = lw_store_build_indexes(into);
+	if (status == LW_OK)
+		status = lw_store_seal(into);
+	lw_store_close(into);
+	lw_store_close(from);
+	return status;
+}

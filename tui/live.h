@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * live.h - a job that still runs: followed from its growing run file, until it is a run like others.
+ *
+ * Reads: the run file (live_rows.h), and asks whoever opened it how the collector is.   Writes: snapshots.
+ * The program's ticks drive it: five times a second it looks for new rows; the whole analysis of data.h is
+ * repeated, read only, so rarely that it costs about 1 % of a core. When the run is closed, app->live becomes
+ * NULL and the finished run is analysed as after `lapwing tui`.
+ */
+#ifndef LAPWING_TUI_LIVE_H
+#define LAPWING_TUI_LIVE_H
+
+#include "tui/app.h"
+#include "tui/live_rows.h"
+
+enum lw_live_collector {
+	LW_LIVE_AT_WORK,
+	LW_LIVE_LEFT, /* the ring directory is there, nobody collects it */
+	LW_LIVE_GONE, /* no ring directory any more: all was stored */
+};
+
+enum { LW_LIVE_NOTE_BYTES = 200, LW_LIVE_MAX_MARKS = 99, LW_LIVE_FIRST_STEPS = 5 };
+
+struct lw_live_options {
+	const char *path, *dir; /* run file, ring directory; borrowed */
+	const char *log;        /* where the command's output goes; NULL: elsewhere */
+	int64_t window_ns;      /* that figures are over */
+	/* How is the collector? NULL: at work until the run is closed. */
+	enum lw_live_collector (*ask)(void *context);
+	void *context;
+};
+
+struct lw_live_mark {
+	int64_t at_ns;
+};
+
+struct lw_live_note { /* something happened */
+	int64_t at_ns;
+	bool is_bad;
+	char text[LW_LIVE_NOTE_BYTES];
+};
+
+struct lw_live {
+	struct lw_live_options options;
+	struct lw_live_model model;
+	struct lw_live_rows rows;
+	char command[256];
+	int64_t now_ns, looked_ns, asked_ns, opened_ns;
+	int64_t left_ns;    /* since then nobody collects; 0 = somebody does */
+	int64_t closing_ns; /* since then the run is closed, and being sealed; 0 = not */
+	bool is_over;       /* nothing more will come */
+	bool is_left_told;
+	lw_vec(uint8_t)
+		told; /* by rank of the model: its enum lw_live_ended that a note tells of */
+	lw_vec(struct lw_live_note) notes;
+	lw_vec(struct lw_live_mark) marks;
+	/* the picture */
+	bool is_paused;
+	int64_t held_ns, back_ns; /* the window ends at held_ns - back_ns */
+	int first_row;
+	/* the analysis in the background */
+	bool is_analysing;
+	int64_t analysis_began_ns, analysis_ended_ns, analysis_took_ns;
+	uint64_t n_analysed; /* rows that it had */
+};
+
+/** lw_live_open() - Return: LW_OK or the first error. Free with lw_live_close(). */
+int lw_live_open(const struct lw_live_options *options, struct lw_live **ret_live);
+void lw_live_close(struct lw_live *live);
+
+/** lw_live_look() - read what is new at @now_ns. Return: 1 there was something, 0, < 0 an error. */
+int lw_live_look(struct lw_live *live, int64_t now_ns);
+
+/** lw_live_to_ns() - where the window on the screen ends. */
+int64_t lw_live_to_ns(const struct lw_live *live);
+
+/** lw_live_n_steps() - of the rank that has most, since the screen looks. */
+uint64_t lw_live_n_steps(const struct lw_live *live);
+
+/** lw_live_tick() - time has passed. Sets app->live to NULL when the job is over. Return: draw. */
+bool lw_live_tick(struct lw_app *app);
+
+/** lw_live_snapshot() - what is known so far as a run file. @path: receives its name. */
+int lw_live_snapshot(struct lw_live *live, char path[64]);
+
+/** lw_live_draw() - view_live.c: the overview while the job runs. */
+void lw_live_draw(struct lw_app *app, struct lw_pane pane);
+
+/** lw_live_request() - pause, move, mark, snapshot. Return: understood. */
+bool lw_live_request(struct lw_app *app, const struct lw_input *input);
+
+/** lw_live_hint() - keys that matter now. */
+const char *lw_live_hint(const struct lw_live *live);
+
+#endif /* LAPWING_TUI_LIVE_H */

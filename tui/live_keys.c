@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* live_keys.c - what keys do while the job runs: hold, move in time, mark, write a snapshot. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "tui/live.h"
+
+const char *lw_live_hint(const struct lw_live *live)
+{
+	return live->is_paused
+		       ? "Space goes on  Left, Right in time  m mark  w snapshot  q leave"
+		       : "Space holds  Left back in time  m mark  w snapshot  ? help  q leave";
+}
+
+static void pause(struct lw_app *app)
+{
+	struct lw_live *live = app->live;
+
+	if (live->is_paused) {
+		live->is_paused = false;
+		lw_app_say(app, false, "following");
+		return;
+	}
+	live->held_ns = lw_live_to_ns(live);
+	live->back_ns = 0;
+	live->is_paused = true;
+	lw_app_say(
+		app, false, "this picture is held; following goes on behind it (Space shows it)");
+}
+
+static void move_in_time(struct lw_app *app, int64_t by_ns)
+{
+	struct lw_live *live = app->live;
+	int64_t most_ns, oldest_ns = live->held_ns - (LW_LIVE_SLOTS - 1) * LW_LIVE_SLOT_NS;
+
+	if (!live->is_paused)
+		pause(app);
+	if (oldest_ns < live->model.first_ns)
+		oldest_ns = live->model.first_ns;
+	most_ns = live->held_ns - oldest_ns;
+	live->back_ns += by_ns;
+	if (live->back_ns > most_ns)
+		live->back_ns = most_ns;
+	if (live->back_ns < 0)
+		live->back_ns = 0;
+}
+
+static void mark(struct lw_app *app)
+{
+	struct lw_live *live = app->live;
+	const struct lw_live_mark one = {lw_live_to_ns(live)};
+	struct lw_live_figures job;
+	char step[LW_UNIT_TEXT_BYTES];
+
+	if (live->marks.n >= LW_LIVE_MAX_MARKS || lw_vec_push(&live->marks, one) < 0) {
+		lw_app_say(app, true, "there are %d marks, which is all there can be",
+			LW_LIVE_MAX_MARKS);
+		return;
+	}
+	lw_live_job_figures(&live->model, one.at_ns, live->options.window_ns, &job);
+	lw_app_say(app, false, "mark %zu, %.1f s after the job's first record: step %s",
+		live->marks.n, (double)(one.at_ns - live->model.first_ns) * 1e-9,
+		isnan(job.step_ns) ? "?" : lw_ns_format(job.step_ns, step));
+}
+
+static void snapshot(struct lw_app *app)
+{
+	char path[64];
+
+	if (lw_live_snapshot(app->live, path) < 0)
+		lw_app_say(app, true, "no snapshot: %s", lw_error_text());
+	else
+		lw_app_say(app, false, "written: %s, the run so far (`lapwing report %s`)", path,
+			path);
+}
+
+bool lw_live_request(struct lw_app *app, const struct lw_input *input)
+{
+	struct lw_live *live = app->live;
+	int64_t window_ns = live->options.window_ns;
+	bool is_shown = app->current == 0;
+
+	switch ((int)input->request) {
+	case LW_REQUEST_PAUSE:
+		pause(app);
+		return true;
+	case LW_REQUEST_MARK:
+		mark(app);
+		return true;
+	case LW_REQUEST_SNAPSHOT:
+		snapshot(app);
+		return true;
+	case LW_REQUEST_LEFT:
+	case LW_REQUEST_PREVIOUS_STEP:
+		if (is_shown)
+			move_in_time(app, LW_LIVE_SLOT_NS * 2);
+		return is_shown;
+	case LW_REQUEST_RIGHT:
+	case LW_REQUEST_NEXT_STEP:
+		if (is_shown)
+			move_in_time(app, -LW_LIVE_SLOT_NS * 2);
+		return is_shown;
+	case LW_REQUEST_PAGE_UP:
+	case LW_REQUEST_PAGE_DOWN:
+		if (is_shown)
+			move_in_time(
+				app, input->request == LW_REQUEST_PAGE_UP ? window_ns : -window_ns);
+		return is_shown;
+	case LW_REQUEST_UP:
+		live->first_row -= is_shown && live->first_row > 0;
+		return is_shown;
+	case LW_REQUEST_DOWN:
+		live->first_row += is_shown && (size_t)live->first_row + 1 < live->model.ranks.n;
+		return is_shown;
+	default:
+		return false;
+	}
+}

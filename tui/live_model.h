@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * live_model.h - what a growing run says about its last minutes: figures of each rank in slots of 250 ms.
+ *
+ * Reads: rows, in the order of one look: per look processes first, then ready times, members, operations,
+ * waits.   Writes: nothing. Bounded memory: ten minutes of slots a rank, the newest ready times, the newest
+ * operations. Times are ns of the host's CLOCK_MONOTONIC, all ranks of one host.
+ *
+ * How its figures are made, simpler than the analysis after the run and without its exclusions:
+ *
+ *	step     from the largest tensor that recurs on this rank to its next operation, or from one mark of the
+ *	         user's (lapwing_mark.h) to the next; a plain MPI program: every ops_per_step operations, once
+ *	         an analysis has told how many
+ *	exposed  recorded waits of the training thread, each up to the end of the last operation in it: what
+ *	         comes after is idle (docs/phases.md). A plain program's blocking collectives are its waits
+ *	late     per operation seen on all ranks of the job: when this rank had the last of its tensors queued
+ *	         (a plain program: entered it), after the first rank
+ */
+#ifndef LAPWING_TUI_LIVE_MODEL_H
+#define LAPWING_TUI_LIVE_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/units.h"
+#include "base/vec.h"
+
+#define LW_LIVE_SLOT_NS (250 * LW_NS_PER_MS)
+
+enum {
+	LW_LIVE_SLOTS = 2400,   /* ten minutes */
+	LW_LIVE_READIES = 8192, /* of a rank, a power of two */
+	LW_LIVE_GROUPS = 1024,  /* operations that may wait for their other ranks */
+	LW_LIVE_ENDS = 64,      /* newest ends of operations of a rank */
+};
+
+struct lw_live_slot {
+	int64_t number; /* time / LW_LIVE_SLOT_NS; another one: nothing is known of this time */
+	int64_t blocked_ns;
+	int64_t steps_ns, late_ns; /* sums */
+	uint32_t n_steps;          /* that ended here */
+	uint32_t n_late_ops;       /* operations that late_ns is the sum over */
+	uint32_t n_last;           /* of them, in which this rank came last */
+	uint32_t n_ops;
+	double sent_bytes, received_bytes; /* TCP payload */
+	uint64_t n_lost;
+};
+
+struct lw_live_name { /* a tensor of a rank, by the id of its name */
+	uint64_t bytes;
+	int64_t last_ns;
+	uint32_t n;
+};
+
+struct lw_live_ready {
+	uint64_t object;
+	int64_t at_ns;
+	uint64_t before; /* the one of the same object before it, counted from 1; 0 = none */
+};
+
+struct lw_live_seen { /* newest ready of an object */
+	uint64_t object, newest;
+};
+
+struct lw_live_socket {
+	int64_t at_ns;
+	uint64_t sent_bytes, received_bytes;
+	bool is_known;
+};
+
+enum lw_live_ended { LW_LIVE_RUNS, LW_LIVE_EXITED, LW_LIVE_DIED };
+
+struct lw_live_rank { /* a process; one without a number is not shown as a rank */
+	int64_t process_id, pid;
+	int32_t rank, size; /* LW_NONE: not known */
+	int framework, transport;
+	int64_t start_ns, end_ns; /* first record; newest one so far */
+	enum lw_live_ended ended;
+	uint64_t n_steps, n_ops; /* counted since the screen looks */
+	uint64_t n_world_ops;    /* of a plain program: those of all ranks */
+	uint64_t n_stored, n_lost;
+	bool has_marks, has_waits, has_ready;
+	bool is_exposed_unknown; /* nonblocking collectives of a plain program */
+	int64_t step_ns;         /* the last one; 0 = none yet */
+	int64_t boundary_ns;     /* the step in progress began; 0 = not known */
+	int64_t anchor;          /* id of the name that steps are counted by, LW_NONE */
+	lw_vec(struct lw_live_name) names;
+	lw_vec(struct lw_live_socket) sockets;
+	struct lw_live_ready *readies; /* a ring of LW_LIVE_READIES */
+	struct lw_live_seen *seen;     /* a hash table of as many */
+	uint64_t n_readies;
+	size_t n_seen;
+	int64_t ends_ns[LW_LIVE_ENDS];
+	uint64_t n_ends;
+	struct lw_live_slot *slots; /* LW_LIVE_SLOTS */
+};
+
+struct lw_live_group { /* one operation, until all ranks have told of it */
+	int64_t serial;
+	int64_t name_id; /* of a member: the same on all ranks, or they are not the same operation */
+	uint32_t n_done;
+	bool is_mixed;
+};
+
+struct lw_live_model {
+	lw_vec(struct lw_live_rank) ranks; /* by process, in the order in which they appeared */
+	struct lw_live_group *groups;      /* LW_LIVE_GROUPS, by serial */
+	int64_t *ready_ns;                 /* group x rank; 0 = not known */
+	size_t n_group_ranks;              /* that ready_ns has room for */
+	int64_t first_ns, newest_ns;       /* of all records; 0 = none */
+	uint32_t ops_per_step;             /* of a plain program, 0 = not known */
+	bool is_partial; /* earlier rows were skipped: counts since the beginning are not known */
+	bool has_batches, has_waits;
+	const char *why_not_late; /* static; NULL: operations can be compared */
+	uint64_t n_groups;        /* compared so far */
+};
+
+void lw_live_model_done(struct lw_live_model *model);
+
+struct lw_live_process {
+	int64_t process_id, pid, start_ns, end_ns; /* 0 = not known */
+	int32_t rank, size;                        /* LW_NONE */
+	int framework, transport;
+	enum lw_live_ended ended;
+};
+
+/** lw_live_see_process() - new, or what is new of it. Return: LW_OK, LW_ERR_NOMEM. */
+int lw_live_see_process(struct lw_live_model *model, const struct lw_live_process *process);
+
+/** lw_live_rank_of() - of a process. NULL: not seen. Valid until the next process is seen. */
+struct lw_live_rank *lw_live_rank_of(struct lw_live_model *model, int64_t process_id);
+
+/** lw_live_see_counts() - totals of a process: records stored and lost so far; what is new counts at @at_ns. */
+void lw_live_see_counts(struct lw_live_model *model, struct lw_live_rank *rank, int64_t at_ns,
+	uint64_t n_stored, uint64_t n_lost);
+
+void lw_live_see_ready(struct lw_live_model *model, struct lw_live_rank *rank, uint64_t object,
+	int64_t name_id, int64_t at_ns);
+
+struct lw_live_member {
+	int64_t at_ns, serial, name_id; /* name_id 0: not known */
+	uint64_t object, bytes;
+};
+
+/** lw_live_see_member() - a tensor that an operation carries. Return: LW_OK, LW_ERR_NOMEM. */
+int lw_live_see_member(struct lw_live_model *model, struct lw_live_rank *rank,
+	const struct lw_live_member *member);
+
+/** lw_live_see_batch() - an executed operation; its members were seen before. */
+void lw_live_see_batch(struct lw_live_model *model, struct lw_live_rank *rank, int64_t serial,
+	int64_t end_ns, int64_t process_set);
+
+/** lw_live_see_collective() - of a plain program, payload only. @is_world: of all ranks of the job. */
+void lw_live_see_collective(struct lw_live_model *model, struct lw_live_rank *rank,
+	int64_t start_ns, int64_t end_ns, bool is_nonblocking, bool is_world);
+
+void lw_live_see_wait(
+	struct lw_live_model *model, struct lw_live_rank *rank, int64_t start_ns, int64_t end_ns);
+
+void lw_live_see_mark(struct lw_live_model *model, struct lw_live_rank *rank, int64_t at_ns);
+
+/** lw_live_see_traffic() - totals of a connection. Return: LW_OK, LW_ERR_NOMEM. */
+int lw_live_see_traffic(struct lw_live_model *model, struct lw_live_rank *rank, int64_t socket,
+	int64_t at_ns, int64_t sent_bytes, int64_t received_bytes);
+
+/* ---- what it says ----------------------------------------------------------------------------------- */
+
+/* Of a rank, or the mean over ranks, in the window that ends at to_ns. NAN: not known. */
+struct lw_live_figures {
+	double step_ns, steps_per_s, exposed_frac, ops_per_s;
+	double sent_bytes_per_s, received_bytes_per_s;
+	double late_ns;   /* mean over operations, after the first rank */
+	double last_frac; /* of the operations it came last in */
+	uint64_t n_steps, n_late_ops, n_lost;
+};
+
+/** lw_live_rank_figures() - Return: *@ret. */
+struct lw_live_figures *lw_live_rank_figures(const struct lw_live_model *model,
+	const struct lw_live_rank *rank, int64_t to_ns, int64_t window_ns,
+	struct lw_live_figures *ret);
+
+/** lw_live_job_figures() - means over ranks; bytes, operations and losses are sums. Return: *@ret. */
+struct lw_live_figures *lw_live_job_figures(const struct lw_live_model *model, int64_t to_ns,
+	int64_t window_ns, struct lw_live_figures *ret);
+
+/**
+ * lw_live_step_series() - step time of the @n slots up to @to_ns, mean over ranks, ns: that of the step that
+ * was running. NAN: none was, or it has not ended yet.
+ */
+void lw_live_step_series(
+	const struct lw_live_model *model, int64_t to_ns, size_t n, double *values);
+
+/** lw_live_is_rank() - this process counts as a rank of the job: it has a number, or did what ranks do. */
+bool lw_live_is_rank(const struct lw_live_rank *rank);
+
+#endif /* LAPWING_TUI_LIVE_MODEL_H */
