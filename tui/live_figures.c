@@ -117,7 +117,7 @@ struct lw_live_figures *lw_live_job_figures(const struct lw_live_model *model, i
 	ret->step_ns = per(step_ns, (double)n_step);
 	ret->steps_per_s = per(rate, (double)n_rate);
 	ret->exposed_frac = per(exposed, (double)n_exposed);
-	ret->ops_per_s = n_ops ? ops : (double)NAN;
+	ret->ops_per_s = per(ops, (double)n_ops);
 	ret->sent_bytes_per_s = n_sent ? sent : (double)NAN;
 	ret->received_bytes_per_s = n_received ? received : (double)NAN;
 	return ret;

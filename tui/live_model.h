@@ -180,7 +180,7 @@ struct lw_live_figures *lw_live_rank_figures(const struct lw_live_model *model,
 	const struct lw_live_rank *rank, int64_t to_ns, int64_t window_ns,
 	struct lw_live_figures *ret);
 
-/** lw_live_job_figures() - means over ranks; bytes, operations and losses are sums. Return: *@ret. */
+/** lw_live_job_figures() - means over ranks; bytes and losses are sums. Return: *@ret. */
 struct lw_live_figures *lw_live_job_figures(const struct lw_live_model *model, int64_t to_ns,
 	int64_t window_ns, struct lw_live_figures *ret);
 

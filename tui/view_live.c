@@ -391,7 +391,7 @@ static void draw_late(const struct picture *picture, struct lw_pane pane, int y)
 	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "late");
 	if (picture->latest)
 		lw_pane_print(pane, 10, y, LW_STYLE_WARN,
-			"rank %d, by %s after the first; last in %.0f %% of %llu operations%s",
+			"rank %d, by %s; last in %.0f %% of %llu operations%s",
 			picture->latest->rank, time_text(late->late_ns, text),
 			100 * late->last_frac, (unsigned long long)late->n_late_ops,
 			late->last_frac >= persistent_frac ? "" : ": they take turns");

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_live.c - a run that grows, step by step: what the live model says at each moment. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/units.h"
+#include "tests/lib/run_fixture.h"
+#include "tui/live.h"
+
+#define S         LW_NS_PER_S
+#define MS        LW_NS_PER_MS
+#define WINDOW_NS (10 * S)
+
+static const char *const raw_tables[] = {"ready", "batch_tensor", "batch", "collective", "wait",
+	"range", "socket_sample", "cycle", "setting"};
+static const char *const raw_times[] = {
+	"at_ns", "at_ns", "end_ns", "end_ns", "end_ns", "end_ns", "at_ns", "end_ns", "at_ns"};
+
+#define ok(status)                                                                                 \
+	do {                                                                                       \
+		if ((status) < 0)                                                                  \
+			fail_msg("%s", lw_error_text());                                           \
+	} while (0)
+
+/* A whole run, from which rows move into one that is being written, as a collector writes it. */
+struct growing {
+	char path[128];
+	struct lw_store *writer;
+	struct lw_live *live;
+	int64_t at_ns; /* all records up to then are there */
+};
+
+static void __attribute__((format(printf, 2, 3)))
+execute(struct growing *g, const char *format, ...)
+{
+	char sql[512];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(sql, sizeof(sql), format, arguments);
+	va_end(arguments);
+	ok(lw_store_exec(g->writer, sql));
+}
+
+static void begin(struct growing *g, const struct make_run *spec)
+{
+	char whole[128];
+	const struct lw_live_options options = {.path = g->path, .window_ns = WINDOW_NS};
+
+	snprintf(whole, sizeof(whole), "%s", run_fixture_path("whole.lapwing"));
+	snprintf(g->path, sizeof(g->path), "%s", run_fixture_path("grow.lapwing"));
+	unlink(whole);
+	unlink(g->path);
+	make_run_write(whole, spec);
+	ok(lw_store_open(g->path, LW_STORE_CREATE, &g->writer));
+	execute(g, "ATTACH '%s' AS whole", whole);
+	execute(g, "INSERT INTO run SELECT * FROM whole.run; UPDATE run SET closed = 0;"
+		   "INSERT INTO string SELECT * FROM whole.string");
+	g->at_ns = 0;
+	ok(lw_live_open(&options, &g->live));
+}
+
+static void appear(struct growing *g, int rank)
+{
+	execute(g,
+		"INSERT INTO process SELECT * FROM whole.process WHERE rank = %d;"
+		"UPDATE process SET ended = NULL WHERE rank = %d;"
+		"INSERT INTO thread SELECT * FROM whole.thread WHERE process_id = %d",
+		rank, rank, rank + 1);
+}
+
+/* One transaction of the collector, then one look. */
+static void grow_to(struct growing *g, int64_t to_ns)
+{
+	execute(g, "BEGIN");
+	for (size_t i = 0; i < sizeof(raw_tables) / sizeof(raw_tables[0]); i++)
+		execute(g,
+			"INSERT INTO main.%s SELECT * FROM whole.%s WHERE %s > %lld AND %s <= %lld"
+			" ORDER BY rowid",
+			raw_tables[i], raw_tables[i], raw_times[i], (long long)g->at_ns,
+			raw_times[i], (long long)to_ns);
+	execute(g, "COMMIT");
+	g->at_ns = to_ns;
+	ok(lw_live_look(g->live, to_ns));
+}
+
+static void end(struct growing *g)
+{
+	lw_live_close(g->live);
+	lw_store_close(g->writer);
+}
+
+static struct lw_live_figures figures_of(struct growing *g, int rank)
+{
+	struct lw_live_figures figures;
+
+	return *lw_live_rank_figures(&g->live->model, &g->live->model.ranks.at[rank],
+		lw_live_to_ns(g->live), WINDOW_NS, &figures);
+}
+
+static void steps_and_exposed_time_follow_the_rows_that_appear(void **state)
+{
+	struct make_run spec = make_run_job(2, 100);
+	double step_ns = (double)make_run_step_ns(&spec);
+	int64_t wait_ns = make_run_step_ns(&spec) - spec.tensors[2].ready_ns - spec.block_ns;
+	struct growing g;
+
+	(void)state;
+	begin(&g, &spec);
+	ok(lw_live_look(g.live, S / 2));
+	assert_int_equal(g.live->model.ranks.n, 0);
+	appear(&g, 0);
+	appear(&g, 1);
+	for (int64_t at_ns = S; at_ns <= 3 * S; at_ns += 100 * MS) {
+		grow_to(&g, at_ns);
+		assert_false(g.live->model.is_partial);
+		/* as many steps as whole ones lie between operations of the largest tensor */
+		assert_in_range(lw_live_n_steps(g.live) + 2,
+			(uint64_t)((double)(at_ns - S) / step_ns),
+			(uint64_t)((double)(at_ns - S) / step_ns) + 2);
+	}
+	for (int rank = 0; rank < 2; rank++) {
+		struct lw_live_figures f = figures_of(&g, rank);
+
+		assert_true(fabs(f.step_ns - step_ns) < 0.001 * step_ns);
+		/* over the time since its first record, at 0.5 s: it trained from 1 s to 3 s */
+		assert_true(fabs(f.steps_per_s - 1e9 / step_ns * 2 / 2.5) < 1.5);
+		/* all of the wait but the time from the last operation's end to resuming is exposed */
+		assert_true(fabs(f.exposed_frac -
+				    (double)(wait_ns - spec.resume_ns) / step_ns * 2 / 2.5) < 0.02);
+	}
+	end(&g);
+}
+
+static void the_window_forgets_what_is_older(void **state)
+{
+	struct make_run spec = make_run_job(1, 60);
+	double step_ns = (double)make_run_step_ns(&spec);
+	struct lw_live_figures f;
+	struct growing g;
+
+	(void)state;
+	begin(&g, &spec);
+	appear(&g, 0);
+	for (int64_t at_ns = S; at_ns <= 4 * S; at_ns += 200 * MS)
+		grow_to(&g, at_ns);
+	assert_true(figures_of(&g, 0).n_steps >= 58);
+	/* the job computes without a record for long: the window goes on */
+	ok(lw_live_look(g.live, 20 * S));
+	f = figures_of(&g, 0);
+	assert_int_equal(f.n_steps, 0);
+	assert_true(isnan(f.step_ns) && f.exposed_frac == 0 && f.ops_per_s == 0);
+	/* looking back, it is all there */
+	g.live->is_paused = true;
+	g.live->held_ns = 20 * S;
+	g.live->back_ns = 17 * S;
+	f = figures_of(&g, 0);
+	assert_true(fabs(f.step_ns - step_ns) < 0.001 * step_ns && f.n_steps > 40);
+	end(&g);
+}
+
+static void the_series_shows_a_step_over_all_of_its_time(void **state)
+{
+	struct make_run spec = make_run_job(1, 6);
+	struct growing g;
+	double values[16];
+
+	(void)state;
+	spec.scale = 30; /* steps of about a second */
+	begin(&g, &spec);
+	appear(&g, 0);
+	for (int64_t at_ns = 30 * S; at_ns <= 37 * S; at_ns += 250 * MS)
+		grow_to(&g, at_ns);
+	lw_live_step_series(&g.live->model, lw_live_to_ns(g.live), 12, values);
+	for (int i = 0; i < 8; i++)
+		assert_true(fabs(values[i] - (double)make_run_step_ns(&spec)) < 1e6);
+	end(&g);
+}
+
+static void the_late_rank_is_named_with_how_late_it_is(void **state)
+{
+	struct make_run spec = make_run_job(3, 40);
+	struct growing g;
+
+	(void)state;
+	spec.late_ns[2] = 7 * MS;
+	begin(&g, &spec);
+	for (int rank = 0; rank < 3; rank++)
+		appear(&g, rank);
+	for (int64_t at_ns = S; at_ns <= 3 * S; at_ns += 130 * MS)
+		grow_to(&g, at_ns);
+	assert_null(g.live->model.why_not_late);
+	assert_true(fabs(figures_of(&g, 2).late_ns - 7e6) < 1);
+	assert_true(figures_of(&g, 2).last_frac == 1);
+	assert_true(figures_of(&g, 0).late_ns == 0 && figures_of(&g, 1).last_frac == 0);
+	end(&g);
+}
+
+static void a_rank_that_appears_late_is_taken_in(void **state)
+{
+	struct make_run spec = make_run_job(2, 60);
+	struct growing g;
+
+	(void)state;
+	spec.late_ns[1] = 3 * MS;
+	begin(&g, &spec);
+	appear(&g, 0);
+	grow_to(&g, 1500 * MS);
+	assert_string_equal(g.live->model.why_not_late, "not all ranks are seen here");
+	assert_true(isnan(figures_of(&g, 0).late_ns));
+	appear(&g, 1);
+	grow_to(&g, 3 * S);
+	assert_int_equal(g.live->model.ranks.n, 2);
+	assert_true(fabs(figures_of(&g, 1).late_ns - 3e6) < 1);
+	assert_true(figures_of(&g, 1).n_steps > 20);
+	end(&g);
+}
+
+static void a_rank_that_dies_is_told_of_once(void **state)
+{
+	struct make_run spec = make_run_job(2, 60);
+	struct growing g;
+
+	(void)state;
+	begin(&g, &spec);
+	appear(&g, 0);
+	appear(&g, 1);
+	grow_to(&g, 2 * S);
+	assert_int_equal(g.live->notes.n, 0);
+	execute(&g, "UPDATE process SET ended = 'died', end_ns = %lld WHERE rank = 1",
+		(long long)(2 * S));
+	grow_to(&g, 2200 * MS);
+	grow_to(&g, 2400 * MS);
+	assert_int_equal(g.live->notes.n, 1);
+	assert_true(g.live->notes.at[0].is_bad);
+	assert_non_null(strstr(g.live->notes.at[0].text, "rank 1 died"));
+	/* what it had is kept, and rates are over its life */
+	assert_true(figures_of(&g, 1).n_steps > 5);
+	end(&g);
+}
+
+static void a_closed_run_is_let_go_at_once(void **state)
+{
+	struct make_run spec = make_run_job(2, 20);
+	struct growing g;
+
+	(void)state;
+	begin(&g, &spec);
+	appear(&g, 0);
+	appear(&g, 1);
+	grow_to(&g, 2 * S);
+	execute(&g, "DETACH whole");
+	execute(&g, "UPDATE run SET closed = 1, exit_code = 3");
+	ok(lw_live_look(g.live, 3 * S));
+	assert_true(g.live->closing_ns > 0);
+	assert_null(g.live->rows.store);
+	assert_int_equal(g.live->rows.exit_code, 3);
+	/* nobody reads: it can become one file */
+	ok(lw_store_seal(g.writer));
+	end(&g);
+}
+
+static void looking_never_holds_up_the_writer(void **state)
+{
+	struct make_run spec = make_run_job(2, 20);
+	int64_t is_busy = 1;
+	struct growing g;
+
+	(void)state;
+	begin(&g, &spec);
+	appear(&g, 0);
+	sqlite3_busy_timeout(g.writer->db, 0);
+	execute(&g, "BEGIN IMMEDIATE");
+	ok(lw_live_look(g.live, S)); /* in the middle of a transaction */
+	execute(&g, "COMMIT");
+	ok(lw_store_int(g.writer, "PRAGMA wal_checkpoint(TRUNCATE)", &is_busy));
+	assert_int_equal(is_busy, 0);
+	ok(lw_live_look(g.live, 2 * S));
+	assert_true(g.live->rows.store->is_read_only);
+	end(&g);
+}
+
+static void new_rows_are_found_without_a_scan(void **state)
+{
+	struct make_run spec = make_run_job(1, 2);
+	struct growing g;
+
+	(void)state;
+	begin(&g, &spec);
+	for (int i = 0; lw_live_rows_sql(i); i++) {
+		char sql[512];
+		sqlite3_stmt *row;
+
+		snprintf(sql, sizeof(sql), "EXPLAIN QUERY PLAN %s", lw_live_rows_sql(i));
+		ok(lw_store_prepare(g.writer, sql, &row));
+		assert_int_equal(lw_store_step(g.writer, row), 1);
+		assert_non_null(strstr(lw_store_column_text(row, 3),
+			"USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"));
+		sqlite3_finalize(row);
+	}
+	end(&g);
+}
+
+/* A job of an hour is attached to: its last minute is read, and that says so. */
+static void of_a_long_run_only_the_last_minute_is_read(void **state)
+{
+	struct make_run spec = make_run_job(1, 100);
+	struct growing g;
+
+	(void)state;
+	spec.scale = 60; /* steps of about two seconds and a half */
+	begin(&g, &spec);
+	appear(&g, 0);
+	grow_to(&g, 250 * S);
+	assert_true(g.live->model.is_partial);
+	assert_in_range(lw_live_n_steps(g.live), 15, 30);
+	assert_true(fabs(figures_of(&g, 0).step_ns - (double)make_run_step_ns(&spec)) < 1e6);
+	end(&g);
+}
+
+static void marks_of_the_user_win(void **state)
+{
+	struct make_run spec = make_run_job(1, 60);
+	struct growing g;
+
+	(void)state;
+	begin(&g, &spec);
+	appear(&g, 0);
+	grow_to(&g, 1500 * MS);
+	for (int i = 0; i < 4; i++)
+		execute(&g, "INSERT INTO range VALUES(1, %d, %lld, %lld, 1, NULL, %d)", 9000 + i,
+			(long long)(1500 * MS + i * 100 * MS),
+			(long long)(1500 * MS + i * 100 * MS), i);
+	ok(lw_live_look(g.live, 1900 * MS));
+	assert_int_equal(g.live->model.ranks.at[0].n_steps, 3);
+	assert_int_equal(g.live->model.ranks.at[0].step_ns, 100 * MS);
+	end(&g);
+}
+
+static void traffic_is_spread_over_the_time_since_the_sample_before(void **state)
+{
+	struct make_run spec = make_run_job(1, 100);
+	struct lw_live_figures f;
+	struct growing g;
+
+	(void)state;
+	begin(&g, &spec);
+	appear(&g, 0);
+	grow_to(&g, 2 * S);
+	for (int i = 0; i <= 4; i++)
+		execute(&g, "INSERT INTO socket_sample VALUES(1, 7, %lld, 1, %d, %d, 1, 1)",
+			(long long)(S + i * S / 2), i * 1000000, i * 500000);
+	ok(lw_live_look(g.live, 3 * S + 1));
+	lw_live_rank_figures(&g.live->model, &g.live->model.ranks.at[0], 3 * S + S / 4, S, &f);
+	assert_true(fabs(f.sent_bytes_per_s - 2e6) < 1e6);
+	assert_true(fabs(f.received_bytes_per_s * 2 - f.sent_bytes_per_s) < 1);
+	end(&g);
+}
+
+static void a_snapshot_is_a_run_file_of_what_is_known(void **state)
+{
+	struct make_run spec = make_run_job(2, 20);
+	struct lw_store *copy;
+	int64_t n_copied = 0, n = 0;
+	struct growing g;
+	char path[64];
+
+	(void)state;
+	begin(&g, &spec);
+	appear(&g, 0);
+	appear(&g, 1);
+	grow_to(&g, 1300 * MS);
+	execute(&g, "BEGIN IMMEDIATE; DELETE FROM batch"); /* not committed */
+	ok(lw_live_snapshot(g.live, path));
+	execute(&g, "ROLLBACK");
+	ok(lw_store_open(path, LW_STORE_READ, &copy));
+	ok(lw_store_int(copy, "SELECT count(*) FROM batch", &n_copied));
+	ok(lw_store_int(g.writer, "SELECT count(*) FROM main.batch", &n));
+	assert_true(n > 0 && n == n_copied);
+	lw_store_close(copy);
+	unlink(path);
+	end(&g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(steps_and_exposed_time_follow_the_rows_that_appear),
+		cmocka_unit_test(the_window_forgets_what_is_older),
+		cmocka_unit_test(the_series_shows_a_step_over_all_of_its_time),
+		cmocka_unit_test(the_late_rank_is_named_with_how_late_it_is),
+		cmocka_unit_test(a_rank_that_appears_late_is_taken_in),
+		cmocka_unit_test(a_rank_that_dies_is_told_of_once),
+		cmocka_unit_test(a_closed_run_is_let_go_at_once),
+		cmocka_unit_test(looking_never_holds_up_the_writer),
+		cmocka_unit_test(new_rows_are_found_without_a_scan),
+		cmocka_unit_test(of_a_long_run_only_the_last_minute_is_read),
+		cmocka_unit_test(marks_of_the_user_win),
+		cmocka_unit_test(traffic_is_spread_over_the_time_since_the_sample_before),
+		cmocka_unit_test(a_snapshot_is_a_run_file_of_what_is_known),
+	};
+
+	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);
+}
