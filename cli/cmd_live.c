@@ -55,7 +55,8 @@ struct watch {
 	struct lw_live *live;
 	char log[PATH_MAX + 8];
 	const char *paths[1];
-	pid_t recorder; /* 0: somebody else's job */
+	pid_t recorder; /* 0: somebody else's job, or it has ended */
+	int recorder_code;
 };
 
 static int64_t clock_ns(void)
@@ -169,27 +170,22 @@ static int find_jobs(struct lw_chooser *chooser, size_t *n_left)
 	return status;
 }
 
-/* Waits for a directory's run file. @recorder: who is making it; 0 = nobody that is known.
- * Return: LW_OK; LW_ERR_STATE: there will be none. */
-static int await_run(const char *dir, pid_t recorder, struct lw_job *job, int *ret_code)
+/* Waits for the run file of a directory that somebody collects. */
+static int await_run(const char *dir, struct lw_job *job)
 {
 	int64_t until_ns = clock_ns() + START_NS;
 
 	for (;;) {
 		struct lw_rundir rundir;
-		int status = lw_rundir_look(dir, &rundir), ended;
+		int status = lw_rundir_look(dir, &rundir);
 
-		if (status < 0 && !recorder)
+		if (status < 0)
 			return status;
-		if (status == LW_OK && rundir.out[0]) {
+		if (rundir.out[0]) {
 			take_rundir(job, &rundir);
 			return LW_OK;
 		}
-		if (recorder && waitpid(recorder, &ended, WNOHANG) == recorder) {
-			*ret_code = WIFEXITED(ended) ? WEXITSTATUS(ended) : LW_EXIT_FAILED;
-			return lw_fail(LW_ERR_STATE, "the recording ended before it began");
-		}
-		if (clock_ns() > until_ns || (!recorder && !rundir.is_collected))
+		if (!rundir.is_collected || clock_ns() > until_ns)
 			return lw_fail(LW_ERR_STATE,
 				"%s: names no run file: nobody collects there (`lapwing salvage` lists what is left)",
 				dir);
@@ -257,6 +253,43 @@ static _Noreturn void record_apart(struct lw_launch *launch, int log_fd)
 	_exit(lw_launch_run(launch));
 }
 
+/* The command's own exit code, as `record` gives it. @flags: WNOHANG: if it has ended. Return: it has. */
+static bool wait_for_recorder(struct watch *w, int flags)
+{
+	int ended;
+
+	if (w->recorder && waitpid(w->recorder, &ended, flags) == w->recorder) {
+		w->recorder_code = WIFEXITED(ended) ? WEXITSTATUS(ended) : LW_EXIT_FAILED;
+		w->recorder = 0;
+	}
+	return !w->recorder;
+}
+
+/* Return: there is a run, of a command that runs or has ended already. */
+static bool await_own_run(struct watch *w)
+{
+	const struct lw_launch *launch = &w->options.launch;
+	bool has_ended;
+
+	do {
+		struct lw_rundir rundir;
+
+		has_ended = wait_for_recorder(w, WNOHANG);
+		if (lw_rundir_look(launch->dir, &rundir) == LW_OK && rundir.out[0]) {
+			take_rundir(&w->job, &rundir);
+			return true;
+		}
+		lw_error_clear();
+		sleep_ms(20);
+	} while (!has_ended);
+	snprintf(w->job.dir, sizeof(w->job.dir), "%s", launch->dir);
+	if (!realpath(launch->out, w->job.path) || lw_job_read(&w->job) < 0) {
+		lw_error_clear();
+		return false;
+	}
+	return true;
+}
+
 /* Return: 0, or 1 + the exit code of the program. */
 static int start(struct watch *w)
 {
@@ -281,11 +314,10 @@ static int start(struct watch *w)
 		lw_rundir_remove(launch->dir);
 		return 1 + lw_cli_fail(lw_fail(LW_ERR_IO, "live: fork: %s", strerror(errno)));
 	}
-	if (await_run(launch->dir, w->recorder, &w->job, &code) == LW_OK)
+	if (await_own_run(w))
 		return 0;
-	lw_cli_say("live: %s; %s says why", lw_error_text(), w->log);
-	w->recorder = 0;
-	return 1 + (code ? code : LW_EXIT_FAILED);
+	lw_cli_say("live: the recording ended before it began; %s says why", w->log);
+	return 1 + (w->recorder_code ? w->recorder_code : LW_EXIT_FAILED);
 }
 
 /* ---- following it ------------------------------------------------------------------------------------------------- */
@@ -363,33 +395,39 @@ static int dump(struct watch *w)
 
 /* ---- leaving it ----------------------------------------------------------------------------------------------------- */
 
-/* The command's own exit code, as `record` gives it; one that still runs is left alone. */
+/* A command that still runs is left alone. */
 static int leave(struct watch *w)
 {
-	bool still_runs = w->app.live && !w->live->closing_ns;
-	int ended = 0;
-
 	if (w->log[0])
 		lw_cli_say("the command's output is in %s", w->log);
-	if (still_runs) {
+	if (w->app.live && w->live->is_left_told) {
+		lw_cli_say(
+			"the collector has died; what the ranks still record waits in their rings:"
+			" `lapwing salvage %s`",
+			w->job.dir);
+		return LW_EXIT_INCOMPLETE;
+	}
+	if (w->app.live && !w->live->closing_ns) {
 		lw_cli_say("the job goes on, into %s: `lapwing live --attach %s` follows it again",
 			w->job.path, w->job.dir);
 		return LW_EXIT_OK;
 	}
-	if (w->recorder && waitpid(w->recorder, &ended, 0) == w->recorder)
-		return WIFEXITED(ended) ? WEXITSTATUS(ended) : LW_EXIT_FAILED;
+	if (w->log[0]) {
+		wait_for_recorder(w, 0);
+		return w->recorder_code;
+	}
 	return w->data.analysis ? lw_cli_run_exit(w->data.analysis->run) : LW_EXIT_OK;
 }
 
 static int find(struct watch *w)
 {
-	int code = 0, status;
+	int status;
 
 	if (w->options.launch.options.command)
 		return start(w);
 	if (!w->options.attach)
 		return choose(w);
-	status = await_run(w->options.attach, 0, &w->job, &code);
+	status = await_run(w->options.attach, &w->job);
 	return status < 0 ? 1 + lw_cli_fail(lw_cause(status, "live")) : 0;
 }
 
@@ -436,9 +474,11 @@ int lw_cmd_live(int argc, char **argv)
 	status = open_live(&w);
 	if (status == LW_OK)
 		status = w.options.is_dump ? dump(&w) : lw_screen_run(&w.app, &w.options.screen);
-	code = status < 0 ? lw_cli_fail(lw_cause(status, "live")) : 0;
-	if (w.live && (status == LW_OK || w.recorder))
-		code = status < 0 ? (leave(&w), code) : leave(&w);
+	code = status < 0 ? lw_cli_fail(lw_cause(status, "live")) : LW_EXIT_OK;
+	if (status == LW_OK)
+		code = leave(&w);
+	else if (w.log[0])
+		leave(&w); /* says where the job is */
 	lw_app_done(&w.app);
 	lw_data_done(&w.data);
 	lw_live_close(w.live);

@@ -6,6 +6,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+
+enum { BESIDE_A_JOB = 10 }; /* niceness */
 
 struct lw_loader {
 	pthread_t thread;
@@ -45,6 +48,8 @@ static void *load_apart(void *context)
 {
 	struct lw_loader *loader = context;
 
+	if (loader->is_read_only) /* the job goes first; on Linux this is of the thread */
+		setpriority(PRIO_PROCESS, 0, BESIDE_A_JOB);
 	load(loader);
 	atomic_store(&loader->is_over, true);
 	return NULL;

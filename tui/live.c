@@ -18,7 +18,7 @@
 #define REST_NS      (2 * LW_NS_PER_S)     /* between analyses, at least */
 #define PLAIN_AGE_NS (5 * LW_NS_PER_S)     /* of a job whose steps are not known without one */
 
-enum { ANALYSIS_SHARE = 100, PLAIN_OPS = 50, MAX_NOTES = 50 };
+enum { ANALYSIS_SHARE = 150, PLAIN_OPS = 50, MAX_NOTES = 50 };
 
 static int64_t clock_ns(void)
 {
@@ -90,6 +90,7 @@ void lw_live_close(struct lw_live *live)
 		return;
 	lw_live_rows_done(&live->rows);
 	lw_live_model_done(&live->model);
+	lw_live_model_done(&live->held);
 	lw_vec_free(&live->told);
 	lw_vec_free(&live->notes);
 	lw_vec_free(&live->marks);
@@ -98,24 +99,43 @@ void lw_live_close(struct lw_live *live)
 
 /* ---- looking -------------------------------------------------------------------------------------------- */
 
+/* Of the processes whose end no note tells of, the one that ended first; LW_NONE: no such. */
+static int32_t next_ended(const struct lw_live *live)
+{
+	int32_t next = LW_NONE;
+
+	for (size_t i = 0; i < live->told.n; i++) {
+		const struct lw_live_rank *rank = &live->model.ranks.at[i];
+
+		if (live->told.at[i] == (uint8_t)rank->ended || !lw_live_is_rank(rank))
+			continue;
+		if (next == LW_NONE || rank->end_ns < live->model.ranks.at[next].end_ns)
+			next = (int32_t)i;
+	}
+	return next;
+}
+
 static void tell_of_ends(struct lw_live *live)
 {
 	const uint8_t none = LW_LIVE_RUNS;
+	int32_t i;
 
-	for (size_t i = 0; i < live->model.ranks.n; i++) {
+	while (live->told.n < live->model.ranks.n)
+		if (lw_vec_push(&live->told, none) < 0)
+			return;
+	while ((i = next_ended(live)) != LW_NONE) {
 		const struct lw_live_rank *rank = &live->model.ranks.at[i];
 
-		if (live->told.n <= i && lw_vec_push(&live->told, none) < 0)
-			return;
-		if (live->told.at[i] == (uint8_t)rank->ended || !lw_live_is_rank(rank))
-			continue;
 		live->told.at[i] = (uint8_t)rank->ended;
-		if (rank->ended == LW_LIVE_DIED)
-			note(live, true,
-				"rank %d died (pid %lld was killed or crashed): what it had recorded is kept",
-				rank->rank, (long long)rank->pid);
-		else if (rank->ended == LW_LIVE_EXITED)
+		if (rank->ended == LW_LIVE_EXITED)
 			note(live, false, "rank %d has ended", rank->rank);
+		if (rank->ended != LW_LIVE_DIED)
+			continue;
+		note(live, true,
+			"rank %d died (pid %lld was killed or crashed): what it had recorded is kept",
+			rank->rank, (long long)rank->pid);
+		if (!live->n_died++)
+			live->first_died = rank->rank;
 	}
 }
 
@@ -136,6 +156,22 @@ int lw_live_look(struct lw_live *live, int64_t now_ns)
 		lw_live_rows_done(&live->rows);
 		status = 1;
 	}
+	return status;
+}
+
+int lw_live_hold(struct lw_live *live, bool is_on)
+{
+	int status;
+
+	lw_live_model_done(&live->held);
+	live->is_paused = false;
+	live->back_ns = 0;
+	if (!is_on)
+		return LW_OK;
+	status = lw_live_model_copy(&live->held, &live->model);
+	live->held_ns = lw_live_to_ns(live);
+	live->held_now_ns = live->now_ns;
+	live->is_paused = status == LW_OK;
 	return status;
 }
 
@@ -220,6 +256,11 @@ static bool finish(struct lw_app *app)
 	data->is_read_only = false;
 	if (lw_data_begin(data) < 0)
 		lw_app_say(app, true, "%s", lw_error_text());
+	else if (live->n_died)
+		lw_app_say(app, true,
+			"the job has ended; rank %d died%s: what was recorded is kept in %s",
+			live->first_died, live->n_died > 1 ? " first, others after it" : "",
+			live->options.path);
 	else if (live->notes.n && live->notes.at[live->notes.n - 1].is_bad)
 		lw_app_say(
 			app, true, "the job has ended; %s", live->notes.at[live->notes.n - 1].text);

@@ -4,7 +4,7 @@
  *
  * Reads: the run file (live_rows.h), and asks whoever opened it how the collector is.   Writes: snapshots.
  * The program's ticks drive it: five times a second it looks for new rows; the whole analysis of data.h is
- * repeated, read only, so rarely that it costs about 1 % of a core. When the run is closed, app->live becomes
+ * repeated, read only, so rarely that it costs less than 1 % of a core. When the run is closed, app->live becomes
  * NULL and the finished run is analysed as after `lapwing tui`.
  */
 #ifndef LAPWING_TUI_LIVE_H
@@ -50,13 +50,17 @@ struct lw_live {
 	int64_t closing_ns; /* since then the run is closed, and being sealed; 0 = not */
 	bool is_over;       /* nothing more will come */
 	bool is_left_told;
+	int n_died;
+	int32_t first_died; /* its rank */
 	lw_vec(uint8_t)
 		told; /* by rank of the model: its enum lw_live_ended that a note tells of */
 	lw_vec(struct lw_live_note) notes;
 	lw_vec(struct lw_live_mark) marks;
 	/* the picture */
 	bool is_paused;
-	int64_t held_ns, back_ns; /* the window ends at held_ns - back_ns */
+	struct lw_live_model
+		held; /* a copy: what is late in coming does not change a held picture */
+	int64_t held_ns, held_now_ns, back_ns; /* the window ends at held_ns - back_ns */
 	int first_row;
 	/* the analysis in the background */
 	bool is_analysing;
@@ -70,6 +74,9 @@ void lw_live_close(struct lw_live *live);
 
 /** lw_live_look() - read what is new at @now_ns. Return: 1 there was something, 0, < 0 an error. */
 int lw_live_look(struct lw_live *live, int64_t now_ns);
+
+/** lw_live_hold() - hold the picture as it is, or (@is_on: false) go on. Return: LW_OK, LW_ERR_NOMEM. */
+int lw_live_hold(struct lw_live *live, bool is_on);
 
 /** lw_live_to_ns() - where the window on the screen ends. */
 int64_t lw_live_to_ns(const struct lw_live *live);

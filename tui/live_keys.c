@@ -18,13 +18,14 @@ static void pause(struct lw_app *app)
 	struct lw_live *live = app->live;
 
 	if (live->is_paused) {
-		live->is_paused = false;
+		lw_live_hold(live, false);
 		lw_app_say(app, false, "following");
 		return;
 	}
-	live->held_ns = lw_live_to_ns(live);
-	live->back_ns = 0;
-	live->is_paused = true;
+	if (lw_live_hold(live, true) < 0) {
+		lw_app_say(app, true, "%s", lw_error_text());
+		return;
+	}
 	lw_app_say(
 		app, false, "this picture is held; following goes on behind it (Space shows it)");
 }
@@ -32,10 +33,13 @@ static void pause(struct lw_app *app)
 static void move_in_time(struct lw_app *app, int64_t by_ns)
 {
 	struct lw_live *live = app->live;
-	int64_t most_ns, oldest_ns = live->held_ns - (LW_LIVE_SLOTS - 1) * LW_LIVE_SLOT_NS;
+	int64_t most_ns, oldest_ns;
 
 	if (!live->is_paused)
 		pause(app);
+	if (!live->is_paused)
+		return;
+	oldest_ns = live->held_ns - (LW_LIVE_SLOTS - 1) * LW_LIVE_SLOT_NS;
 	if (oldest_ns < live->model.first_ns)
 		oldest_ns = live->model.first_ns;
 	most_ns = live->held_ns - oldest_ns;

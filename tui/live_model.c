@@ -28,6 +28,33 @@ void lw_live_model_done(struct lw_live_model *model)
 	memset(model, 0, sizeof(*model));
 }
 
+int lw_live_model_copy(struct lw_live_model *into, const struct lw_live_model *from)
+{
+	const struct lw_live_rank *rank;
+
+	*into = *from;
+	into->groups = NULL;
+	into->ready_ns = NULL;
+	into->n_group_ranks = 0;
+	memset(&into->ranks, 0, sizeof(into->ranks));
+	lw_vec_foreach (rank, &from->ranks) {
+		struct lw_live_rank copy = *rank;
+
+		memset(&copy.names, 0, sizeof(copy.names));
+		memset(&copy.sockets, 0, sizeof(copy.sockets));
+		copy.readies = NULL;
+		copy.seen = NULL;
+		copy.slots = malloc(LW_LIVE_SLOTS * sizeof(*copy.slots));
+		if (!copy.slots || lw_vec_push(&into->ranks, copy) < 0) {
+			free(copy.slots);
+			lw_live_model_done(into);
+			return lw_fail(LW_ERR_NOMEM, "no memory to hold the picture");
+		}
+		memcpy(copy.slots, rank->slots, LW_LIVE_SLOTS * sizeof(*copy.slots));
+	}
+	return LW_OK;
+}
+
 /* ---- processes -------------------------------------------------------------------------------------- */
 
 /* Room for one more rank in the table of operations; those that were waiting for others are forgotten. */
@@ -510,6 +537,7 @@ int lw_live_see_traffic(struct lw_live_model *model, struct lw_live_rank *rank, 
 		if (lw_vec_push(&rank->sockets, none) < 0)
 			return LW_ERR_NOMEM;
 	before = &rank->sockets.at[socket];
+	rank->has_traffic = true;
 	note_time(model, rank, at_ns);
 	/* Of a connection that is older than this screen, what came before is another time's. */
 	if (before->is_known || !model->is_partial)

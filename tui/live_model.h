@@ -87,6 +87,7 @@ struct lw_live_rank { /* a process; one without a number is not shown as a rank 
 	int64_t anchor;          /* id of the name that steps are counted by, LW_NONE */
 	lw_vec(struct lw_live_name) names;
 	lw_vec(struct lw_live_socket) sockets;
+	bool has_traffic;
 	struct lw_live_ready *readies; /* a ring of LW_LIVE_READIES */
 	struct lw_live_seen *seen;     /* a hash table of as many */
 	uint64_t n_readies;
@@ -117,6 +118,9 @@ struct lw_live_model {
 };
 
 void lw_live_model_done(struct lw_live_model *model);
+
+/** lw_live_model_copy() - what figures are made of; nothing can be added to it. Return: LW_OK, LW_ERR_NOMEM. */
+int lw_live_model_copy(struct lw_live_model *into, const struct lw_live_model *from);
 
 struct lw_live_process {
 	int64_t process_id, pid, start_ns, end_ns; /* 0 = not known */

@@ -17,7 +17,8 @@ static const double persistent_frac = 0.75; /* last in at least so many */
 /* What one picture is made of. */
 struct picture {
 	const struct lw_live *live;
-	int64_t to_ns;
+	const struct lw_live_model *model; /* of it, or as it was when the picture was held */
+	int64_t to_ns, now_ns;
 	struct lw_live_figures job;
 	const struct lw_live_rank *ranks[MAX_RANKS]; /* by number */
 	size_t n_ranks, n_alive, n_died;
@@ -47,7 +48,7 @@ static void find_latest(struct picture *picture)
 	for (size_t i = 0; i < picture->n_ranks; i++) {
 		struct lw_live_figures one;
 
-		lw_live_rank_figures(&picture->live->model, picture->ranks[i], picture->to_ns,
+		lw_live_rank_figures(picture->model, picture->ranks[i], picture->to_ns,
 			picture->live->options.window_ns, &one);
 		if (!(one.late_ns > least_ns))
 			continue;
@@ -63,9 +64,11 @@ static void gather(struct picture *picture, const struct lw_live *live)
 
 	memset(picture, 0, sizeof(*picture));
 	picture->live = live;
+	picture->model = live->is_paused ? &live->held : &live->model;
 	picture->to_ns = lw_live_to_ns(live);
-	lw_live_job_figures(&live->model, picture->to_ns, live->options.window_ns, &picture->job);
-	lw_vec_foreach (rank, &live->model.ranks) {
+	picture->now_ns = live->is_paused ? live->held_now_ns : live->now_ns;
+	lw_live_job_figures(picture->model, picture->to_ns, live->options.window_ns, &picture->job);
+	lw_vec_foreach (rank, &picture->model->ranks) {
 		if (!lw_live_is_rank(rank))
 			continue;
 		insert(picture, rank);
@@ -130,12 +133,13 @@ static void draw_job(const struct picture *picture, struct lw_pane pane)
 	const struct lw_live *live = picture->live;
 	char right[160], age[LW_UNIT_TEXT_BYTES], state[CELL_BYTES], died[32] = "";
 	bool is_bad = picture->n_died || live->is_left_told;
+	int64_t end_ns = live->is_paused ? picture->to_ns : picture->now_ns;
 	int width;
 
 	if (picture->n_died)
 		snprintf(died, sizeof(died), ", %zu DIED", picture->n_died);
 	snprintf(right, sizeof(right), "%s  %zu of %zu ranks alive%s  %s",
-		age_text(live->model.first_ns ? live->now_ns - live->model.first_ns : 0, age),
+		age_text(picture->model->first_ns ? end_ns - picture->model->first_ns : 0, age),
 		picture->n_alive, picture->n_ranks, died, state_text(live, state));
 	width = lw_text_width(right);
 	lw_pane_text(pane, 1, 0, pane.width - width - 4, LW_STYLE_STRONG,
@@ -170,7 +174,7 @@ static void draw_step(const struct picture *picture, struct lw_pane pane)
 	lw_pane_print(pane, 10, 1, LW_STYLE_STRONG, "%s", time_text(picture->job.step_ns, step));
 	if (isnan(picture->job.step_ns)) {
 		lw_pane_print(pane, 13, 1, LW_STYLE_DIM, "%s",
-			picture->live->model.has_batches || !picture->job.n_steps
+			picture->model->has_batches || !picture->job.n_steps
 				? "no step ended in this window"
 				: "a plain program's steps are found by the analysis");
 		x = 44;
@@ -184,7 +188,7 @@ static void draw_step(const struct picture *picture, struct lw_pane pane)
 		return;
 	span_width =
 		snprintf(span, sizeof(span), "last %.0f s", n * (double)LW_LIVE_SLOT_NS * 1e-9);
-	lw_live_step_series(&picture->live->model, picture->to_ns, (size_t)n, values);
+	lw_live_step_series(picture->model, picture->to_ns, (size_t)n, values);
 	lw_pane_spark(pane, x, 1, n, LW_STYLE_ALLREDUCE, values, (size_t)n);
 	lw_pane_text(pane, x + n + 1, 1, span_width, LW_STYLE_DIM, span);
 	draw_marks(picture, pane, x, n);
@@ -198,7 +202,7 @@ static void draw_exposed(const struct picture *picture, struct lw_pane pane)
 	lw_pane_print(pane, 1, 3, LW_STYLE_DIM, "exposed");
 	if (isnan(frac)) {
 		lw_pane_print(pane, 10, 3, LW_STYLE_DIM, "? not known: %s",
-			picture->live->model.has_batches
+			picture->model->has_batches
 				? "no wait of a training thread was recorded yet"
 				: "no blocking operation was recorded yet");
 		return;
@@ -222,8 +226,8 @@ static void draw_traffic(const struct picture *picture, struct lw_pane pane)
 			 rate_text(picture->job.received_bytes_per_s, received));
 	if (!isnan(picture->job.ops_per_s))
 		x += lw_pane_print(
-			pane, x, 4, LW_STYLE_TEXT, "  operations %.3g/s", picture->job.ops_per_s);
-	lw_pane_print(pane, x, 4, n_lost ? LW_STYLE_BAD : LW_STYLE_TEXT, "  records dropped %llu",
+			pane, x, 4, LW_STYLE_TEXT, "  %.3g operations/s", picture->job.ops_per_s);
+	lw_pane_print(pane, x, 4, n_lost ? LW_STYLE_BAD : LW_STYLE_TEXT, "  dropped %llu",
 		(unsigned long long)n_lost);
 }
 
@@ -233,6 +237,7 @@ struct row {
 	const struct picture *picture;
 	const struct lw_live_rank *rank;
 	struct lw_live_figures figures;
+	struct lw_live_figures later; /* after the window: of a picture that is held */
 };
 
 static void cell_rank(const struct row *row, char text[CELL_BYTES])
@@ -245,8 +250,8 @@ static void cell_rank(const struct row *row, char text[CELL_BYTES])
 
 static void cell_steps(const struct row *row, char text[CELL_BYTES])
 {
-	snprintf(text, CELL_BYTES, "%s%llu", row->picture->live->model.is_partial ? "+" : "",
-		(unsigned long long)row->rank->n_steps);
+	snprintf(text, CELL_BYTES, "%s%llu", row->picture->model->is_partial ? "+" : "",
+		(unsigned long long)(row->rank->n_steps - row->later.n_steps));
 }
 
 static void cell_step(const struct row *row, char text[CELL_BYTES])
@@ -287,15 +292,18 @@ static void cell_ops(const struct row *row, char text[CELL_BYTES])
 
 static void cell_dropped(const struct row *row, char text[CELL_BYTES])
 {
-	snprintf(text, CELL_BYTES, "%llu", (unsigned long long)row->rank->n_lost);
+	snprintf(text, CELL_BYTES, "%llu",
+		(unsigned long long)(row->rank->n_lost - row->later.n_lost));
 }
 
 static void cell_state(const struct row *row, char text[CELL_BYTES])
 {
 	const struct lw_live *live = row->picture->live;
-	int64_t quiet_ns = live->now_ns - row->rank->end_ns;
+	int64_t quiet_ns = row->picture->now_ns - row->rank->end_ns;
 
-	if (row->rank->ended == LW_LIVE_DIED)
+	if (row->picture->live->back_ns && row->rank->end_ns > row->picture->to_ns)
+		snprintf(text, CELL_BYTES, "runs"); /* then */
+	else if (row->rank->ended == LW_LIVE_DIED)
 		snprintf(text, CELL_BYTES, "DIED");
 	else if (row->rank->ended == LW_LIVE_EXITED)
 		snprintf(text, CELL_BYTES, "ended");
@@ -370,8 +378,11 @@ static int draw_ranks(const struct picture *picture, struct lw_pane pane, int fi
 	for (int i = first_row; i < n && i < first_row + room; i++, y++) {
 		struct row row = {.picture = picture, .rank = picture->ranks[i]};
 
-		lw_live_rank_figures(&picture->live->model, row.rank, picture->to_ns,
+		lw_live_rank_figures(picture->model, row.rank, picture->to_ns,
 			picture->live->options.window_ns, &row.figures);
+		if (picture->to_ns < picture->model->newest_ns)
+			lw_live_rank_figures(picture->model, row.rank, picture->model->newest_ns,
+				picture->model->newest_ns - picture->to_ns, &row.later);
 		draw_row(pane, y, &row);
 	}
 	if (n > room)
@@ -384,7 +395,7 @@ static int draw_ranks(const struct picture *picture, struct lw_pane pane, int fi
 
 static void draw_late(const struct picture *picture, struct lw_pane pane, int y)
 {
-	const struct lw_live_model *model = &picture->live->model;
+	const struct lw_live_model *model = picture->model;
 	const struct lw_live_figures *late = &picture->latest_figures;
 	char text[LW_UNIT_TEXT_BYTES];
 
@@ -434,15 +445,14 @@ static int draw_advice(
 	return lines < pane.height - y - 1 ? lines : pane.height - y - 1;
 }
 
-static void draw_notes(const struct lw_live *live, struct lw_pane pane, int y)
+static void draw_notes(const struct lw_live *live, int64_t now_ns, struct lw_pane pane, int y)
 {
 	for (size_t i = live->notes.n; i-- > 0 && y < pane.height;) {
 		const struct lw_live_note *note = &live->notes.at[i];
 		enum lw_style style = note->is_bad ? LW_STYLE_BAD : LW_STYLE_DIM;
 		char age[LW_UNIT_TEXT_BYTES];
 
-		lw_pane_print(
-			pane, 1, y, LW_STYLE_DIM, "%s", age_text(live->now_ns - note->at_ns, age));
+		lw_pane_print(pane, 1, y, LW_STYLE_DIM, "%s", age_text(now_ns - note->at_ns, age));
 		y += lw_pane_wrap(lw_pane_part(pane, 10, y, pane.width - 11, pane.height - y), 0, 0,
 			pane.width - 11, style, note->text);
 	}
@@ -463,5 +473,5 @@ void lw_live_draw(struct lw_app *app, struct lw_pane pane)
 		y++;
 	draw_late(&picture, pane, y++);
 	y += draw_advice(app, &picture, pane, y);
-	draw_notes(app->live, pane, y);
+	draw_notes(app->live, picture.now_ns, pane, y);
 }

@@ -159,9 +159,9 @@ static void the_window_forgets_what_is_older(void **state)
 	assert_int_equal(f.n_steps, 0);
 	assert_true(isnan(f.step_ns) && f.exposed_frac == 0 && f.ops_per_s == 0);
 	/* looking back, it is all there */
-	g.live->is_paused = true;
-	g.live->held_ns = 20 * S;
-	g.live->back_ns = 17 * S;
+	ok(lw_live_hold(g.live, true));
+	assert_true(g.live->held_ns > 18 * S && g.live->held_ns <= 20 * S);
+	g.live->back_ns = g.live->held_ns - 3 * S;
 	f = figures_of(&g, 0);
 	assert_true(fabs(f.step_ns - step_ns) < 0.001 * step_ns && f.n_steps > 40);
 	end(&g);

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""`lapwing live` on real jobs: in the middle of one, attached, to its end, with a rank or the collector killed."""
+import contextlib
+import glob
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+
+SOURCE = os.environ.get("LAPWING_SOURCE_DIR") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("LAPWING_BUILD_DIR") or os.path.join(SOURCE, "build")
+PYTHON = os.environ.get("LAPWING_PYTHON") or os.path.join(SOURCE, ".venv", "bin", "python3")
+LAPWING = os.path.join(BUILD, "bin", "lapwing")
+LAPWINGD = os.path.join(BUILD, "bin", "lapwingd")
+PRODUCER = os.path.join(BUILD, "tests", "producer")
+JOB = os.path.join(SOURCE, "examples", "train_horovod.py")
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith(("LAPWING_", "HOROVOD_")) and k != "LD_PRELOAD"}
+ENVIRONMENT.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1", LANG="C.UTF-8",
+                   TERM="xterm-256color")
+
+
+def training(n_steps):
+    return ["mpirun", "-np", "2", "--oversubscribe", "--mca", "btl", "self,vader,tcp", "--mca",
+            "btl_vader_single_copy_mechanism", "none", PYTHON, JOB, "--steps", str(n_steps)]
+
+
+def wait_for(what, is_so, patience_s=30):
+    deadline = time.monotonic() + patience_s
+    while True:
+        found = is_so()
+        if found:
+            return found
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+def query(path, sql):
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+            return db.execute(sql).fetchall()
+    except sqlite3.Error:
+        return []
+
+
+def ring_dir_of(path):
+    for name in glob.glob("/dev/shm/lapwing-*/out"):
+        with contextlib.suppress(OSError), open(name) as file:
+            if file.read().strip() == path:
+                return os.path.dirname(name)
+    return None
+
+
+def live(*arguments, cwd=None):
+    return subprocess.run([LAPWING, "live", *arguments], capture_output=True, text=True, timeout=60, env=ENVIRONMENT, cwd=cwd)
+
+
+def start(folder, command):
+    """A job under `record`. Return: process, run file, ring directory, once it trains."""
+    path = f"{folder}/run.lapwing"
+    process = subprocess.Popen([LAPWING, "record", "-q", "-o", path, "--", *command], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+    ring_dir = wait_for("a ring directory", lambda: ring_dir_of(path))
+    wait_for("steps", lambda: query(path, "SELECT count(*) FROM batch HAVING count(*) > 100"))
+    return process, path, ring_dir
+
+
+def test_in_the_middle_of_a_job(folder):
+    job, path, ring_dir = start(folder, training(115))
+    done = live("--dump", "--after", "4", "--attach", ring_dir)
+    print(done.stdout)
+    assert done.returncode == 0, done
+    assert "2 of 2 ranks alive" in done.stdout and "following" in done.stdout
+    assert re.search(r"step +[\d.]+ ms +[\d.]+/s", done.stdout)
+    assert re.search(r"exposed +[\d.]+ %", done.stdout)
+    for rank in (0, 1):
+        assert re.search(rf"^ +{rank} +\d+ +[\d.]+ ms +[\d.]+ % +[\d.]+ [mun]?s .* runs", done.stdout, re.M), rank
+    assert re.search(r"late +(rank|nobody)", done.stdout) and "advice" in done.stdout
+    assert f"lapwing live --attach {ring_dir}` follows it again" in done.stderr
+    # its keys: held, marked, a snapshot beside the command
+    done = live("--dump", "--after", "1", "--attach", ring_dir, "--size", "120x40", "--keys", "m <Space> <Left> w", cwd=folder)
+    assert "HELD, 0.5 s back" in done.stdout and "written: lapwing-live-" in done.stdout, done.stdout
+    snapshot = glob.glob(f"{folder}/lapwing-live-*.lapwing")
+    assert len(snapshot) == 1 and query(snapshot[0], "SELECT count(*) > 100 FROM batch") == [(1,)]
+    assert not glob.glob(snapshot[0] + "-*"), "one file"
+    # without arguments it is found; other jobs of this host may be there too
+    done = live("--dump", "--after", "0.5", "--size", "200x60")
+    assert path in done.stdout if "are being recorded on this host" in done.stdout else "ranks alive" in done.stdout, done
+    # nothing was written into the run by looking at it
+    assert query(path, "SELECT count(*) FROM step") == [(0,)]
+    done = live("--dump", "--after", "50", "--attach", ring_dir, "--size", "120x40")
+    assert done.returncode == 0 and f"the job has ended: this is the whole run, {path}" in done.stdout, done
+    assert "follows it again" not in done.stderr
+    assert job.wait(10) == 0
+    assert query(path, "SELECT closed FROM run") == [(1,)] and os.listdir(folder).count("run.lapwing-wal") == 0
+    assert query(path, "SELECT count(*) > 0 FROM step") == [(1,)], "the whole run was analysed"
+
+
+def test_a_command_of_ones_own(folder):
+    path = f"{folder}/own.lapwing"
+    done = live("--dump", "--after", "50", "--size", "120x40", "-o", path, "--", "sh", "-c",
+                f"echo to the screen; {PRODUCER} -n 3000 -u 10000 -r 1024 >/dev/null; exit 5")
+    assert done.returncode == 5, done
+    assert "the job has ended with exit code 5" in done.stdout, done.stdout
+    assert "to the screen" not in done.stdout and "to the screen" in open(f"{path}.log").read()
+    assert f"the command's output is in {path}.log" in done.stderr
+    for command, code in ((["no-such-command"], 127), (["/etc/passwd"], 126)):
+        done = live("--dump", "--", *command, cwd=folder)
+        assert done.returncode == code and not done.stdout, done
+    done = live("--dump", "-o", f"{folder}/short.lapwing", "--", "true")
+    assert done.returncode == 0 and "the job goes on" not in done.stderr and done.stdout, done
+    done = live("--dump", "-o", f"{folder}/no/such/folder.lapwing", "--", "true")
+    assert done.returncode == 1 and not done.stdout and "No such file" in done.stderr, done
+    done = live("--attach", f"{folder}/nothing", "--dump")
+    assert done.returncode == 1 and "No such file" in done.stderr, done
+    done = live("--attach", folder, "--", "true")
+    assert done.returncode == 2, done
+    done = live("--attach", folder)
+    assert done.returncode == 1, done
+
+
+def test_a_job_that_goes_on_when_the_screen_is_left(folder):
+    path = f"{folder}/left.lapwing"
+    done = live("--dump", "--after", "1", "-o", path, "--", PRODUCER, "-n", "2000", "-u", "100000", "-r", "1024")
+    assert done.returncode == 0 and "the job goes on" in done.stderr, done
+    again = re.search(r"`lapwing live --attach (\S+)`", done.stderr).group(1)
+    done = live("--dump", "--after", "50", "--attach", again, "--size", "120x40")
+    assert done.returncode == 0 and "the job has ended" in done.stdout, done
+    assert query(path, "SELECT closed, exit_code FROM run") == [(1, 0)]
+
+
+def test_a_rank_is_killed(folder):
+    job, path, ring_dir = start(folder, training(400))
+    pid = query(path, "SELECT pid FROM process WHERE rank = 1")[0][0]
+    screen = subprocess.Popen([LAPWING, "live", "--dump", "--after", "40", "--attach", ring_dir, "--size", "160x40"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    time.sleep(2)
+    os.kill(pid, signal.SIGKILL)
+    out, errors = screen.communicate(timeout=40)
+    print(out.splitlines()[-1])
+    assert "the job has ended; rank 1 died" in out, (out, errors)
+    assert screen.returncode == 3, "data is incomplete"
+    job.wait(10)
+    assert ("died",) in query(path, "SELECT ended FROM process WHERE rank = 1")
+
+
+def test_the_collector_is_killed(folder):
+    """Nobody starts another one: the screen says so, and that salvage helps; then it does."""
+    ring_dir, path = tempfile.mkdtemp(prefix="lapwing-test-", dir="/dev/shm"), f"{folder}/killed.lapwing"
+    job = subprocess.Popen([PRODUCER, "-n", "100000", "-u", "20000", "-r", "4096"], stdout=subprocess.DEVNULL,
+                           env={**ENVIRONMENT, "LAPWING_DIR": ring_dir})
+    collector = subprocess.Popen([LAPWINGD, "--foreground", "--dir", ring_dir, "--out", path], env=ENVIRONMENT)
+    wait_for("rows", lambda: query(path, "SELECT count(*) FROM ready HAVING count(*) > 100"))
+    screen = subprocess.Popen([LAPWING, "live", "--dump", "--after", "6", "--attach", ring_dir, "--size", "160x40"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    time.sleep(1)
+    collector.kill()
+    collector.wait()
+    out, errors = screen.communicate(timeout=30)
+    assert screen.returncode == 3 and f"`lapwing salvage {ring_dir}`" in errors and "follows it again" not in errors, errors
+    assert "NO COLLECTOR" in out and f"`lapwing salvage {ring_dir}`" in out, out
+    job.kill()
+    job.wait()
+    subprocess.run([LAPWING, "salvage", ring_dir], check=True, timeout=30, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
+    assert query(path, "SELECT closed FROM run") == [(1,)] and not os.path.exists(ring_dir)
+
+
+class Terminal:
+    """A real one, in tmux."""
+
+    def __init__(self, command, width=100, height=30):
+        self.name = f"lapwing-{os.getpid()}-{time.monotonic_ns()}"
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(width), "-y", str(height),
+                  command + "; echo left with $?; stty -a; exec sleep 60")
+
+    def tmux(self, *words):
+        return subprocess.run(["tmux", "-L", self.name, *words], capture_output=True, text=True, env=ENVIRONMENT, timeout=10).stdout
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p")
+
+    def keys(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def shows(self, text, patience_s=30):
+        try:
+            wait_for(text, lambda: re.search(text, self.screen()), patience_s)
+        except AssertionError as error:
+            raise AssertionError(f"{text!r} is not on:\n{self.screen()}") from error
+
+    def close(self):
+        self.tmux("kill-server")
+
+
+def test_a_real_screen(folder):
+    """From start to post-mortem, with keys and a resize; the terminal is given back."""
+    path = f"{folder}/screen.lapwing"
+    with contextlib.closing(Terminal(f"{LAPWING} live -o {path} -- {' '.join(training(90))}")) as terminal:
+        terminal.shows("advice +after [1-5] more step|advice +\\w+")
+        terminal.shows("2 of 2 ranks alive  following")
+        terminal.shows(r"\d+ +[\d.]+ ms +[\d.]+ %.*runs")
+        terminal.keys("m")
+        terminal.shows("mark 1, ")
+        terminal.keys("Space")
+        terminal.shows(r"HELD\b")
+        held = [re.sub(r"quiet \d+ s", "runs", line) for line in terminal.screen().splitlines()[2:10]]
+        time.sleep(1)
+        assert held == terminal.screen().splitlines()[2:10], "a held picture stays"
+        terminal.keys("Left", "Left")
+        terminal.shows(r"HELD, \d\.\d s back")
+        terminal.tmux("resize-window", "-x", "80", "-y", "24")
+        terminal.shows(r"\[1over\]")
+        terminal.keys("Space")
+        terminal.shows("following")
+        terminal.keys("-")
+        terminal.shows(r"\[-log\]")
+        terminal.keys("1")
+        terminal.shows("the job has ended: this is the whole run")
+        terminal.keys("q")
+        terminal.shows("left with 0")
+        terminal.shows(" echo ")  # stty: as it was
+    assert query(path, "SELECT closed FROM run") == [(1,)]
+    assert "median step" in open(f"{path}.log").read()
+
+
+def test_several_jobs(folder):
+    """A list of them: arrows and Enter."""
+    jobs = [subprocess.Popen([LAPWING, "record", "-q", "-o", f"{folder}/job{i}.lapwing", "--", PRODUCER, "-n", "100000", "-u",
+                              "50000", "-r", "1024"], stdout=subprocess.DEVNULL, env=ENVIRONMENT) for i in range(2)]
+    try:
+        for i in range(2):
+            wait_for("rings", lambda name=f"{folder}/job{i}.lapwing": ring_dir_of(name))
+        with contextlib.closing(Terminal(f"{LAPWING} live", width=160)) as terminal:
+            terminal.shows("jobs are being recorded on this host")
+            lines = terminal.screen()
+            assert f"{folder}/job0.lapwing" in lines and f"{folder}/job1.lapwing" in lines, lines
+            terminal.keys("Down", "Up", "Enter")
+            terminal.shows("1 of 1 ranks? alive|following")
+            terminal.keys("q")
+            terminal.shows("the job goes on")
+            terminal.shows("left with 0")
+    finally:
+        for job in jobs:
+            job.terminate()
+            job.wait(20)
+
+
+def main():
+    only = sys.argv[1:]
+    for name, test in list(globals().items()):
+        if not name.startswith("test_") or (only and name not in only):
+            continue
+        folder = tempfile.mkdtemp(prefix="lapwing-live-")
+        started = time.monotonic()
+        try:
+            test(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        print(f"{name}: {time.monotonic() - started:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
