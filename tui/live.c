@@ -302,7 +302,7 @@ static void take_period(struct lw_live *live, const struct lw_data *data)
 			   : 0;
 
 	if (!live->model.has_batches && n >= 1 && n == (double)(uint32_t)n)
-		live->model.ops_per_step = (uint32_t)n;
+		lw_live_set_period(&live->model, (uint32_t)n);
 }
 
 static void analyse(struct lw_app *app)

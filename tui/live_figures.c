@@ -22,7 +22,7 @@ static void add(struct lw_live_slot *sum, const struct lw_live_slot *slot)
 	sum->steps_ns += slot->steps_ns;
 	sum->late_ns += slot->late_ns;
 	sum->n_steps += slot->n_steps;
-	sum->n_late_ops += slot->n_late_ops;
+	sum->n_late += slot->n_late;
 	sum->n_last += slot->n_last;
 	sum->n_ops += slot->n_ops;
 	sum->sent_bytes += slot->sent_bytes;
@@ -43,6 +43,7 @@ struct lw_live_figures *lw_live_rank_figures(const struct lw_live_model *model,
 	int64_t from_ns, until_ns = to_ns;
 	struct lw_live_slot sum = {0};
 	bool is_plain = !model->has_batches;
+	int64_t counting_ns;
 	double span_s;
 
 	if (n > LW_LIVE_SLOTS)
@@ -58,18 +59,19 @@ struct lw_live_figures *lw_live_rank_figures(const struct lw_live_model *model,
 		from_ns = rank->start_ns;
 	if (rank->ended != LW_LIVE_RUNS && until_ns > rank->end_ns)
 		until_ns = rank->end_ns;
+	counting_ns = rank->counting_ns > from_ns ? rank->counting_ns : from_ns;
 	span_s = (double)(until_ns - from_ns) * 1e-9;
 	*ret = (struct lw_live_figures){
 		.step_ns = per((double)sum.steps_ns, sum.n_steps),
-		.steps_per_s = per(sum.n_steps, span_s),
+		.steps_per_s = per(sum.n_steps, (double)(until_ns - counting_ns) * 1e-9),
 		.ops_per_s = per(sum.n_ops, span_s),
 		.sent_bytes_per_s = rank->has_traffic ? per(sum.sent_bytes, span_s) : (double)NAN,
 		.received_bytes_per_s =
 			rank->has_traffic ? per(sum.received_bytes, span_s) : (double)NAN,
-		.late_ns = per((double)sum.late_ns, sum.n_late_ops),
-		.last_frac = per(sum.n_last, sum.n_late_ops),
+		.late_ns = per((double)sum.late_ns, sum.n_late),
+		.last_frac = per(sum.n_last, sum.n_late),
 		.n_steps = sum.n_steps,
-		.n_late_ops = sum.n_late_ops,
+		.n_late = sum.n_late,
 		.n_lost = sum.n_lost,
 		.exposed_frac = NAN,
 	};
@@ -111,8 +113,8 @@ struct lw_live_figures *lw_live_job_figures(const struct lw_live_model *model, i
 		ret->n_lost += one.n_lost;
 		if (one.n_steps > ret->n_steps)
 			ret->n_steps = one.n_steps;
-		if (one.n_late_ops > ret->n_late_ops)
-			ret->n_late_ops = one.n_late_ops;
+		if (one.n_late > ret->n_late)
+			ret->n_late = one.n_late;
 	}
 	ret->step_ns = per(step_ns, (double)n_step);
 	ret->steps_per_s = per(rate, (double)n_rate);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tui/live_model.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "tui/live_late.h"
 
 enum { NONE = -1, MAX_NAME_ID = 1 << 20, MAX_SOCKETS = 1 << 14 };
 
@@ -25,6 +25,8 @@ void lw_live_model_done(struct lw_live_model *model)
 	lw_vec_free(&model->ranks);
 	free(model->groups);
 	free(model->ready_ns);
+	free(model->late);
+	free(model->late_ns);
 	memset(model, 0, sizeof(*model));
 }
 
@@ -35,6 +37,8 @@ int lw_live_model_copy(struct lw_live_model *into, const struct lw_live_model *f
 	*into = *from;
 	into->groups = NULL;
 	into->ready_ns = NULL;
+	into->late = NULL;
+	into->late_ns = NULL;
 	into->n_group_ranks = 0;
 	memset(&into->ranks, 0, sizeof(into->ranks));
 	lw_vec_foreach (rank, &from->ranks) {
@@ -56,28 +60,6 @@ int lw_live_model_copy(struct lw_live_model *into, const struct lw_live_model *f
 }
 
 /* ---- processes -------------------------------------------------------------------------------------- */
-
-/* Room for one more rank in the table of operations; those that were waiting for others are forgotten. */
-static int grow_groups(struct lw_live_model *model)
-{
-	size_t n = model->n_group_ranks ? 2 * model->n_group_ranks : 8;
-	int64_t *ready_ns;
-
-	if (model->ranks.n <= model->n_group_ranks)
-		return LW_OK;
-	if (!model->groups)
-		model->groups = calloc(LW_LIVE_GROUPS, sizeof(*model->groups));
-	ready_ns = calloc(LW_LIVE_GROUPS * n, sizeof(*ready_ns));
-	if (!model->groups || !ready_ns) {
-		free(ready_ns);
-		return lw_fail(LW_ERR_NOMEM, "no memory for operations");
-	}
-	free(model->ready_ns);
-	model->ready_ns = ready_ns;
-	model->n_group_ranks = n;
-	memset(model->groups, 0, LW_LIVE_GROUPS * sizeof(*model->groups));
-	return LW_OK;
-}
 
 struct lw_live_rank *lw_live_rank_of(struct lw_live_model *model, int64_t process_id)
 {
@@ -108,7 +90,7 @@ static int add_rank(struct lw_live_model *model, int64_t process_id)
 		free(rank.seen);
 		return status;
 	}
-	return grow_groups(model);
+	return lw_live_grow_groups(model);
 }
 
 static void note_time(struct lw_live_model *model, struct lw_live_rank *rank, int64_t at_ns)
@@ -165,7 +147,7 @@ static struct lw_live_slot *slot_at(struct lw_live_rank *rank, int64_t number)
 	return slot;
 }
 
-static struct lw_live_slot *slot_of(struct lw_live_rank *rank, int64_t at_ns)
+struct lw_live_slot *lw_live_slot_of(struct lw_live_rank *rank, int64_t at_ns)
 {
 	return slot_at(rank, at_ns / LW_LIVE_SLOT_NS);
 }
@@ -173,7 +155,7 @@ static struct lw_live_slot *slot_of(struct lw_live_rank *rank, int64_t at_ns)
 void lw_live_see_counts(struct lw_live_model *model, struct lw_live_rank *rank, int64_t at_ns,
 	uint64_t n_stored, uint64_t n_lost)
 {
-	struct lw_live_slot *slot = slot_of(rank, at_ns);
+	struct lw_live_slot *slot = lw_live_slot_of(rank, at_ns);
 
 	(void)model;
 	if (slot && n_lost > rank->n_lost)
@@ -201,19 +183,39 @@ static void add_blocked(struct lw_live_rank *rank, int64_t start_ns, int64_t end
 
 /* ---- steps ------------------------------------------------------------------------------------------ */
 
+/* Into its place in the order of time: operations of several threads come in another one. */
+static void note_bound(struct lw_live_rank *rank, int64_t at_ns)
+{
+	uint64_t i = rank->n_bounds++;
+
+	for (; i > 0 && rank->n_bounds - i < LW_LIVE_BOUNDS &&
+		rank->bounds_ns[(i - 1) % LW_LIVE_BOUNDS] > at_ns;
+		i--)
+		rank->bounds_ns[i % LW_LIVE_BOUNDS] = rank->bounds_ns[(i - 1) % LW_LIVE_BOUNDS];
+	rank->bounds_ns[i % LW_LIVE_BOUNDS] = at_ns;
+}
+
 static void end_step(struct lw_live_rank *rank, int64_t at_ns)
 {
-	struct lw_live_slot *slot = slot_of(rank, at_ns);
+	struct lw_live_slot *slot = lw_live_slot_of(rank, at_ns);
 
-	if (rank->boundary_ns && at_ns > rank->boundary_ns) {
-		rank->step_ns = at_ns - rank->boundary_ns;
-		rank->n_steps++;
-		if (slot) {
-			slot->steps_ns += rank->step_ns;
-			slot->n_steps++;
-		}
+	note_bound(rank, at_ns);
+	if (!rank->counting_ns)
+		rank->counting_ns = at_ns;
+	if (!rank->boundary_ns) {
+		rank->boundary_ns = at_ns;
+		return;
 	}
+	/* One that comes late divides a step that was counted: there is one more, and no more time. */
+	rank->n_steps++;
+	if (slot)
+		slot->n_steps++;
+	if (at_ns <= rank->boundary_ns)
+		return;
+	rank->step_ns = at_ns - rank->boundary_ns;
 	rank->boundary_ns = at_ns;
+	if (slot)
+		slot->steps_ns += rank->step_ns;
 }
 
 void lw_live_see_mark(struct lw_live_model *model, struct lw_live_rank *rank, int64_t at_ns)
@@ -221,7 +223,7 @@ void lw_live_see_mark(struct lw_live_model *model, struct lw_live_rank *rank, in
 	note_time(model, rank, at_ns);
 	if (!rank->has_marks) { /* the user's word counts from now on */
 		rank->has_marks = true;
-		rank->boundary_ns = 0;
+		rank->boundary_ns = rank->counting_ns = 0;
 		rank->n_steps = 0;
 	}
 	end_step(rank, at_ns);
@@ -246,7 +248,7 @@ static int see_name(struct lw_live_rank *rank, const struct lw_live_member *memb
 	if (name->n >= 2 && is_larger) {
 		/* The first that recurs shows the first step; a larger one only takes over. */
 		if (rank->anchor == NONE) {
-			rank->boundary_ns = name->last_ns;
+			rank->boundary_ns = rank->counting_ns = name->last_ns;
 			end_step(rank, member->at_ns);
 		}
 		rank->boundary_ns = member->at_ns;
@@ -323,124 +325,23 @@ static int64_t ready_before(struct lw_live_rank *rank, uint64_t key, int64_t at_
 	return 0;
 }
 
-/* ---- the same operation on all ranks -------------------------------------------------------------------- */
-
-static size_t index_of(const struct lw_live_model *model, const struct lw_live_rank *rank)
-{
-	return (size_t)(rank - model->ranks.at);
-}
-
-/* NULL: so old that newer ones have its place. */
-static struct lw_live_group *group_at(struct lw_live_model *model, int64_t serial)
-{
-	struct lw_live_group *group;
-
-	if (serial <= 0)
-		return NULL;
-	group = &model->groups[serial % LW_LIVE_GROUPS];
-	if (group->serial > serial)
-		return NULL;
-	if (group->serial < serial) {
-		*group = (struct lw_live_group){.serial = serial};
-		memset(model->ready_ns + (size_t)(serial % LW_LIVE_GROUPS) * model->n_group_ranks,
-			0, model->n_group_ranks * sizeof(*model->ready_ns));
-	}
-	return group;
-}
-
-static int64_t *ready_of(
-	struct lw_live_model *model, const struct lw_live_group *group, size_t rank)
-{
-	return &model->ready_ns[(size_t)(group->serial % LW_LIVE_GROUPS) * model->n_group_ranks +
-				rank];
-}
-
-/* Are all ranks of the job here, and how many are they? 0: no. */
-static uint32_t n_job_ranks(struct lw_live_model *model)
-{
-	const struct lw_live_rank *rank;
-	int32_t size = 0, n = 0;
-
-	lw_vec_foreach (rank, &model->ranks) {
-		n += rank->rank >= 0;
-		if (rank->size > size)
-			size = rank->size;
-	}
-	model->why_not_late = size == 1  ? "there is one rank"
-			      : n < size ? "not all ranks are seen here"
-			      : n > size ? "processes share a rank, or their number is not known"
-					 : NULL;
-	return model->why_not_late ? 0 : (uint32_t)n;
-}
-
-static void compare_ranks(struct lw_live_model *model, const struct lw_live_group *group)
-{
-	int64_t first_ns = INT64_MAX, last_ns = 0;
-	size_t last = 0;
-
-	for (size_t i = 0; i < model->ranks.n; i++) {
-		int64_t at_ns = *ready_of(model, group, i);
-
-		if (!at_ns && model->ranks.at[i].rank >= 0)
-			return; /* somebody's ready time is not known */
-		if (at_ns && at_ns < first_ns)
-			first_ns = at_ns;
-		if (at_ns > last_ns) {
-			last_ns = at_ns;
-			last = i;
-		}
-	}
-	model->n_groups++;
-	for (size_t i = 0; i < model->ranks.n; i++) {
-		int64_t at_ns = *ready_of(model, group, i);
-		struct lw_live_slot *slot = slot_of(&model->ranks.at[i], last_ns);
-
-		if (!at_ns || !slot)
-			continue;
-		slot->late_ns += at_ns - first_ns;
-		slot->n_late_ops++;
-		slot->n_last += i == last && last_ns > first_ns;
-	}
-}
-
-static void end_operation(struct lw_live_model *model, int64_t serial)
-{
-	struct lw_live_group *group = group_at(model, serial);
-	uint32_t n = n_job_ranks(model);
-
-	if (!group)
-		return;
-	group->n_done++;
-	if (n && group->n_done == n && !group->is_mixed)
-		compare_ranks(model, group);
-}
+/* ---- members, operations and waits ---------------------------------------------------------------- */
 
 int lw_live_see_member(
 	struct lw_live_model *model, struct lw_live_rank *rank, const struct lw_live_member *member)
 {
-	struct lw_live_group *group = group_at(model, member->serial);
 	int64_t ready_ns =
 		ready_before(rank, key_of(member->object, member->name_id), member->at_ns);
 
 	note_time(model, rank, member->at_ns);
-	if (group && ready_ns) {
-		int64_t *known_ns = ready_of(model, group, index_of(model, rank));
-
-		if (!group->name_id)
-			group->name_id = member->name_id;
-		else if (!*known_ns && group->name_id != member->name_id)
-			group->is_mixed = true; /* something was not recorded */
-		if (ready_ns > *known_ns)
-			*known_ns = ready_ns;
-	}
+	if (ready_ns)
+		lw_live_note_ready(model, rank, member->serial, member->name_id, ready_ns);
 	return see_name(rank, member);
 }
 
-/* ---- operations and waits --------------------------------------------------------------------------------- */
-
 static void note_end(struct lw_live_model *model, struct lw_live_rank *rank, int64_t end_ns)
 {
-	struct lw_live_slot *slot = slot_of(rank, end_ns);
+	struct lw_live_slot *slot = lw_live_slot_of(rank, end_ns);
 
 	note_time(model, rank, end_ns);
 	rank->n_ops++;
@@ -455,14 +356,12 @@ void lw_live_see_batch(struct lw_live_model *model, struct lw_live_rank *rank, i
 	model->has_batches = true;
 	note_end(model, rank, end_ns);
 	if (process_set <= 0) /* of all ranks; serials of others differ between ranks */
-		end_operation(model, serial);
+		lw_live_end_operation(model, serial);
 }
 
 void lw_live_see_collective(struct lw_live_model *model, struct lw_live_rank *rank,
 	int64_t start_ns, int64_t end_ns, bool is_nonblocking, bool is_world)
 {
-	struct lw_live_group *group;
-
 	note_end(model, rank, end_ns);
 	if (is_nonblocking)
 		rank->is_exposed_unknown = true;
@@ -472,10 +371,9 @@ void lw_live_see_collective(struct lw_live_model *model, struct lw_live_rank *ra
 		end_step(rank, end_ns);
 	if (!is_world || model->is_partial)
 		return;
-	group = group_at(model, (int64_t)++rank->n_world_ops);
-	if (group)
-		*ready_of(model, group, index_of(model, rank)) = start_ns;
-	end_operation(model, (int64_t)rank->n_world_ops);
+	rank->n_world_ops++;
+	lw_live_note_ready(model, rank, (int64_t)rank->n_world_ops, 0, start_ns);
+	lw_live_end_operation(model, (int64_t)rank->n_world_ops);
 }
 
 void lw_live_see_wait(
@@ -497,6 +395,23 @@ void lw_live_see_wait(
 		break;
 	}
 	add_blocked(rank, start_ns, last_ns);
+}
+
+void lw_live_set_period(struct lw_live_model *model, uint32_t ops_per_step)
+{
+	struct lw_live_rank *rank;
+
+	if (model->ops_per_step == ops_per_step)
+		return;
+	model->ops_per_step = ops_per_step;
+	/* Who was late at each operation does not compare with who is late in a step. */
+	lw_vec_foreach (rank, &model->ranks)
+		for (int i = 0; i < LW_LIVE_SLOTS; i++) {
+			rank->slots[i].late_ns = 0;
+			rank->slots[i].n_late = rank->slots[i].n_last = 0;
+		}
+	if (model->late)
+		memset(model->late, 0, LW_LIVE_LATES * sizeof(*model->late));
 }
 
 /* ---- traffic ------------------------------------------------------------------------------------------------ */

@@ -13,8 +13,9 @@
  *	         an analysis has told how many
  *	exposed  recorded waits of the training thread, each up to the end of the last operation in it: what
  *	         comes after is idle (docs/phases.md). A plain program's blocking collectives are its waits
- *	late     per operation seen on all ranks of the job: when this rank had the last of its tensors queued
- *	         (a plain program: entered it), after the first rank
+ *	late     at the operation of a step that its ranks came to most apart (of which one waited longest for
+ *		 another): when this rank had the last of its tensors queued (a plain program: entered it), after
+ *		 the first rank. While steps are not known: at each operation
  */
 #ifndef LAPWING_TUI_LIVE_MODEL_H
 #define LAPWING_TUI_LIVE_MODEL_H
@@ -33,6 +34,8 @@ enum {
 	LW_LIVE_READIES = 8192, /* of a rank, a power of two */
 	LW_LIVE_GROUPS = 1024,  /* operations that may wait for their other ranks */
 	LW_LIVE_ENDS = 64,      /* newest ends of operations of a rank */
+	LW_LIVE_LATES = 64,     /* newest steps whose worst operation may still change */
+	LW_LIVE_BOUNDS = 256,   /* newest beginnings of its steps */
 };
 
 struct lw_live_slot {
@@ -40,7 +43,7 @@ struct lw_live_slot {
 	int64_t blocked_ns;
 	int64_t steps_ns, late_ns; /* sums */
 	uint32_t n_steps;          /* that ended here */
-	uint32_t n_late_ops;       /* operations that late_ns is the sum over */
+	uint32_t n_late;           /* steps (operations) that late_ns is the sum over */
 	uint32_t n_last;           /* of them, in which this rank came last */
 	uint32_t n_ops;
 	double sent_bytes, received_bytes; /* TCP payload */
@@ -82,6 +85,7 @@ struct lw_live_rank { /* a process; one without a number is not shown as a rank 
 	uint64_t n_stored, n_lost;
 	bool has_marks, has_waits, has_ready;
 	bool is_exposed_unknown; /* nonblocking collectives of a plain program */
+	int64_t counting_ns;     /* its first step began; 0 = not known */
 	int64_t step_ns;         /* the last one; 0 = none yet */
 	int64_t boundary_ns;     /* the step in progress began; 0 = not known */
 	int64_t anchor;          /* id of the name that steps are counted by, LW_NONE */
@@ -94,6 +98,8 @@ struct lw_live_rank { /* a process; one without a number is not shown as a rank 
 	size_t n_seen;
 	int64_t ends_ns[LW_LIVE_ENDS];
 	uint64_t n_ends;
+	int64_t bounds_ns[LW_LIVE_BOUNDS];
+	uint64_t n_bounds;
 	struct lw_live_slot *slots; /* LW_LIVE_SLOTS */
 };
 
@@ -104,11 +110,19 @@ struct lw_live_group { /* one operation, until all ranks have told of it */
 	bool is_mixed;
 };
 
+struct lw_live_late { /* the operation of a step that ranks came to most apart */
+	int64_t step, spread_ns;
+	int64_t at_ns; /* counts in this time's slots */
+};
+
 struct lw_live_model {
 	lw_vec(struct lw_live_rank) ranks; /* by process, in the order in which they appeared */
 	struct lw_live_group *groups;      /* LW_LIVE_GROUPS, by serial */
 	int64_t *ready_ns;                 /* group x rank; 0 = not known */
 	size_t n_group_ranks;              /* that ready_ns has room for */
+	struct lw_live_late *late;         /* LW_LIVE_LATES, by step */
+	int64_t *late_ns;                  /* step x rank, LW_NONE: not part of it */
+	int64_t late_step;                 /* the newest one; 0 = steps are not known */
 	int64_t first_ns, newest_ns;       /* of all records; 0 = none */
 	uint32_t ops_per_step;             /* of a plain program, 0 = not known */
 	bool is_partial; /* earlier rows were skipped: counts since the beginning are not known */
@@ -164,6 +178,9 @@ void lw_live_see_wait(
 
 void lw_live_see_mark(struct lw_live_model *model, struct lw_live_rank *rank, int64_t at_ns);
 
+/** lw_live_set_period() - a step of this plain program has @ops_per_step operations, as an analysis found. */
+void lw_live_set_period(struct lw_live_model *model, uint32_t ops_per_step);
+
 /** lw_live_see_traffic() - totals of a connection. Return: LW_OK, LW_ERR_NOMEM. */
 int lw_live_see_traffic(struct lw_live_model *model, struct lw_live_rank *rank, int64_t socket,
 	int64_t at_ns, int64_t sent_bytes, int64_t received_bytes);
@@ -174,9 +191,9 @@ int lw_live_see_traffic(struct lw_live_model *model, struct lw_live_rank *rank, 
 struct lw_live_figures {
 	double step_ns, steps_per_s, exposed_frac, ops_per_s;
 	double sent_bytes_per_s, received_bytes_per_s;
-	double late_ns;   /* mean over operations, after the first rank */
-	double last_frac; /* of the operations it came last in */
-	uint64_t n_steps, n_late_ops, n_lost;
+	double late_ns;   /* mean over steps, after the first rank; see above */
+	double last_frac; /* of the steps it came last in */
+	uint64_t n_steps, n_late, n_lost;
 };
 
 /** lw_live_rank_figures() - Return: *@ret. */

@@ -402,14 +402,15 @@ static void draw_late(const struct picture *picture, struct lw_pane pane, int y)
 	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "late");
 	if (picture->latest)
 		lw_pane_print(pane, 10, y, LW_STYLE_WARN,
-			"rank %d, by %s; last in %.0f %% of %llu operations%s",
-			picture->latest->rank, time_text(late->late_ns, text),
-			100 * late->last_frac, (unsigned long long)late->n_late_ops,
+			"rank %d, by %s; last in %.0f %% of %llu %s%s", picture->latest->rank,
+			time_text(late->late_ns, text), 100 * late->last_frac,
+			(unsigned long long)late->n_late, model->late_step ? "steps" : "operations",
 			late->last_frac >= persistent_frac ? "" : ": they take turns");
-	else if (picture->job.n_late_ops)
+	else if (picture->job.n_late)
 		lw_pane_print(pane, 10, y, LW_STYLE_TEXT,
-			"nobody by more than 2 %% of a step (of %llu operations)",
-			(unsigned long long)picture->job.n_late_ops);
+			"nobody by more than 2 %% of a step (of %llu %s)",
+			(unsigned long long)picture->job.n_late,
+			model->late_step ? "steps" : "operations");
 	else
 		lw_pane_print(pane, 10, y, LW_STYLE_DIM, "not known: %s",
 			model->why_not_late ? model->why_not_late
