@@ -300,14 +300,13 @@ static void cell_state(const struct row *row, char text[CELL_BYTES])
 {
 	const struct lw_live *live = row->picture->live;
 	int64_t quiet_ns = row->picture->now_ns - row->rank->end_ns;
+	bool has_ended = row->rank->ended != LW_LIVE_RUNS &&
+			 !(row->picture->live->back_ns && row->rank->end_ns > row->picture->to_ns);
 
-	if (row->picture->live->back_ns && row->rank->end_ns > row->picture->to_ns)
-		snprintf(text, CELL_BYTES, "runs"); /* then */
-	else if (row->rank->ended == LW_LIVE_DIED)
-		snprintf(text, CELL_BYTES, "DIED");
-	else if (row->rank->ended == LW_LIVE_EXITED)
-		snprintf(text, CELL_BYTES, "ended");
-	else if (!live->closing_ns && quiet_ns > QUIET_NS)
+	if (has_ended)
+		snprintf(text, CELL_BYTES, "%s",
+			row->rank->ended == LW_LIVE_DIED ? "DIED" : "ended");
+	else if (!live->closing_ns && !live->back_ns && quiet_ns > QUIET_NS)
 		snprintf(text, CELL_BYTES, "quiet %lld s", (long long)(quiet_ns / LW_NS_PER_S));
 	else if (row->rank == row->picture->latest)
 		snprintf(text, CELL_BYTES, "runs, late");
