@@ -114,6 +114,19 @@ static void count_late(struct lw_live_model *model, const struct lw_live_late *l
 	}
 }
 
+void lw_live_forget_late(struct lw_live_model *model)
+{
+	struct lw_live_rank *rank;
+
+	lw_vec_foreach (rank, &model->ranks)
+		for (int i = 0; i < LW_LIVE_SLOTS; i++) {
+			rank->slots[i].late_ns = 0;
+			rank->slots[i].n_late = rank->slots[i].n_last = 0;
+		}
+	if (model->late)
+		memset(model->late, 0, LW_LIVE_LATES * sizeof(*model->late));
+}
+
 /* First and last ready time of an operation. Return: all are known. */
 static bool find_span(struct lw_live_model *model, const struct lw_live_group *group,
 	int64_t *ret_first_ns, int64_t *ret_last_ns)
@@ -144,6 +157,8 @@ static void compare_ranks(struct lw_live_model *model, const struct lw_live_grou
 		return;
 	model->n_groups++;
 	step = step_at(model, last_ns);
+	if (step && !model->late_step)
+		lw_live_forget_late(model);
 	late = &model->late[step % LW_LIVE_LATES];
 	if (step && late->step == step) {
 		if (last_ns - first_ns <= late->spread_ns)

@@ -20,6 +20,9 @@ int lw_live_grow_groups(struct lw_live_model *model);
 void lw_live_note_ready(struct lw_live_model *model, const struct lw_live_rank *rank,
 	int64_t serial, int64_t name_id, int64_t ready_ns);
 
+/** lw_live_forget_late() - steps are known now: who was late at each operation does not compare with that. */
+void lw_live_forget_late(struct lw_live_model *model);
+
 /** lw_live_end_operation() - a rank has executed it; when all have, they are compared. */
 void lw_live_end_operation(struct lw_live_model *model, int64_t serial);
 

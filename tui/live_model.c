@@ -399,19 +399,10 @@ void lw_live_see_wait(
 
 void lw_live_set_period(struct lw_live_model *model, uint32_t ops_per_step)
 {
-	struct lw_live_rank *rank;
-
 	if (model->ops_per_step == ops_per_step)
 		return;
 	model->ops_per_step = ops_per_step;
-	/* Who was late at each operation does not compare with who is late in a step. */
-	lw_vec_foreach (rank, &model->ranks)
-		for (int i = 0; i < LW_LIVE_SLOTS; i++) {
-			rank->slots[i].late_ns = 0;
-			rank->slots[i].n_late = rank->slots[i].n_last = 0;
-		}
-	if (model->late)
-		memset(model->late, 0, LW_LIVE_LATES * sizeof(*model->late));
+	lw_live_forget_late(model);
 }
 
 /* ---- traffic ------------------------------------------------------------------------------------------------ */
