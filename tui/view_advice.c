@@ -140,7 +140,7 @@ enum { N_COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 
 /* ---- opening ------------------------------------------------------------------------------------ */
 
-static int open_story(struct state *state)
+static int open_story(struct state *state, const struct lw_run *run)
 {
 	size_t row = lw_table_row(&state->table), n;
 	char *text = NULL;
@@ -152,7 +152,7 @@ static int open_story(struct state *state)
 	out = open_memstream(&text, &n);
 	if (!out)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
-	lw_advice_explain_text(state->list, id_of(state->list, row), out);
+	lw_advice_explain_text(state->list, run, id_of(state->list, row), out);
 	if (fclose(out) != 0) {
 		free(text);
 		return lw_fail(LW_ERR_NOMEM, "no memory");
@@ -171,7 +171,7 @@ static int open(struct lw_view *view)
 	status = lw_table_open(&state->table, columns, N_COLUMNS,
 		state->list->advice.n + state->list->findings.n, state->list);
 	if (status == LW_OK && state->is_story)
-		status = open_story(state);
+		status = open_story(state, view->data->analysis->run);
 	return status;
 }
 
@@ -334,7 +334,7 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 		return true;
 	}
 	if (input->request == LW_REQUEST_ENTER) {
-		if (open_story(state) < 0)
+		if (open_story(state, view->data->analysis->run) < 0)
 			lw_error_clear();
 		state->is_story = state->story.at.n > 0;
 		state->story.top = 0;

@@ -163,7 +163,7 @@ static struct lw_run *reconstruct(const struct input *input)
 	spec.extra_sql = input->sql;
 	remove(path);
 	make_run_write(path, &spec);
-	assert_int_equal(lw_run_reconstruct(&path, 1, NULL, &run), LW_OK);
+	assert_int_equal(lw_run_reconstruct(&path, 1, LW_STORE_WRITE, NULL, &run), LW_OK);
 	return run;
 }
 

@@ -187,13 +187,15 @@ static void advice_copies_exactly_the_lines_to_paste(void **state)
 static void a_run_without_steps_says_why_there_is_no_advice(void **state)
 {
 	struct make_run spec = make_run_job(2, 1);
+	char start[40];
 	struct fixture f;
 
 	(void)state;
 	load(&f, "none.lapwing", &spec);
 	open_view(&f, &lw_view_advice);
 	assert_true(screen_holds(&f, "Nothing can be predicted from this run"));
-	assert_true(screen_holds(&f, f.data.analysis->advice.why_not));
+	snprintf(start, sizeof(start), "%.39s", f.data.analysis->advice.why_not);
+	assert_true(screen_holds(&f, start)); /* the rest may be wrapped */
 	close_view(&f);
 }
 
