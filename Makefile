@@ -1,5 +1,5 @@
 # A thin front for the CMake presets: see CMakePresets.json. `make demo` and `make check` are the two to know.
-.PHONY: all demo check check-versions rig bench sanitize format clean setup
+.PHONY: all demo check check-versions rig bench screens sanitize format clean setup
 export LAPWING_PYTHON ?= $(CURDIR)/.venv/bin/python3
 
 all: build/build.ninja
@@ -26,6 +26,9 @@ rig: setup all
 
 bench: setup all
 	scripts/bench.sh docs/results/bench.md
+
+screens: demo
+	scripts/screens.sh build/demo.lapwing docs/screens
 
 sanitize: setup
 	cmake --workflow --preset asan
