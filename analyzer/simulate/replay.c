@@ -145,6 +145,9 @@ static const double too_far_off_frac = 0.5;
 
 static int check_replay(const struct lw_replay *replay)
 {
+	if (!(replay->recorded_ns > 0))
+		return lw_fail(LW_ERR_LIMIT,
+			"its steps have no length: the times in this run cannot be a job's, so nothing is predicted");
 	if (replay->error_frac <= too_far_off_frac)
 		return LW_OK;
 	return lw_fail(LW_ERR_LIMIT,
