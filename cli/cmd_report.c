@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_report.c - `lapwing report RUN...`: how long a step is, what of it is exposed, what to change. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/analyzer.h"
 #include "analyzer/emit/report.h"
@@ -25,6 +26,10 @@ static int read_baseline(const char *text, double *ret_step_ns)
 	int status;
 
 	if (lw_ns_parse(text, &ns) == LW_OK) {
+		if (strspn(text, "0123456789. ") == strlen(text))
+			return lw_fail(LW_ERR_USAGE,
+				"--baseline %s: of which unit? A time is written as 117ms or 0.117s",
+				text);
 		*ret_step_ns = (double)ns;
 		return LW_OK;
 	}

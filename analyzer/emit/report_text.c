@@ -100,7 +100,7 @@ static void print_late_rank(FILE *out, const struct lw_summary *summary)
 	if (!latest)
 		return;
 	snprintf(text, sizeof(text),
-		"Late rank: rank %d is last in %.0f %% of the steps, by %s: the others wait for it, and neither fusion nor cycle can change that; look at its input, its device, its neighbours.",
+		"Late rank: rank %d is last in %.0f %% of the steps, by %s: the others wait for it, which settings of the communication seldom change; look at its input, its device, its neighbours, the cores that it has.",
 		latest->rank, 100 * latest->steps_frac, lw_ns_format(latest->late_ns.value, late));
 	print_paragraph(out, text);
 }

@@ -57,6 +57,8 @@ def test_report(path):
     assert report["scaling"]["sf"]["value"] is None
     assert any("scaling.sf" in d["text"] and "--baseline" in d["text"] for d in report["diag"])
     step_ns = report["steps"]["step_ns"]["value"]
+    bare = lapwing("report", "--baseline", "117", path, code=2)
+    assert "of which unit" in bare.stderr and not bare.stdout, bare
     with_baseline = validated("report", "--baseline", f"{step_ns / 2e6:.3f}ms", path)
     assert abs(with_baseline["scaling"]["sf"]["value"] - 0.5) < 1e-3
     text = lapwing("report", "--steps", path).stdout
