@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cmd.h"
 #include "tui/app.h"
@@ -142,6 +143,8 @@ int lw_cmd_tui(int argc, char **argv)
 		status = lw_app_init(&app, &data, name_of(&options, name));
 	if (status == LW_OK)
 		status = options.is_dump ? dump(&app, &options) : show(&app, &options);
+	if (status == LW_OK && data.loader && !options.is_dump)
+		_exit(LW_EXIT_OK); /* who leaves does not wait for the analysis: what it was storing is undone */
 	if (status == LW_OK && data.analysis)
 		status = lw_cli_run_exit(data.analysis->run);
 	lw_app_done(&app);

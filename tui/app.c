@@ -387,8 +387,11 @@ void lw_app_key(struct lw_app *app, uint32_t key, int x, int y)
 	struct lw_pane body = body_of(app);
 	struct lw_input input = {
 		lw_key_request(key, view->ops->name), x, y - TOP_LINES, body.height, body.width};
-	bool is_open = view->generation == app->data->generation + 1;
+	/* several keys may come between two pictures, and views open when they are drawn */
+	bool is_open = app->mode == LW_APP_VIEW && !app->chooser && !app->live &&
+		       open_view(app, view, lw_pane_part(body, 0, 0, 0, 0));
 
+	is_open |= view->generation == app->data->generation + 1;
 	app->message[0] = 0;
 	if (app->chooser) {
 		app->is_over = lw_chooser_key(app->chooser, key, y);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model_costs.c - the costs of operations, and one of them against what was measured, size by size. */
 #include <math.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "tui/cost_plot.h"
@@ -50,6 +51,8 @@ static const char *fixed_text(const void *context, size_t row, char text[LW_TABL
 
 	if (!isfinite(a_ns->value))
 		return "?";
+	if (!isfinite(a_ns->high - a_ns->low))
+		return strcpy(text, lw_ns_format(a_ns->value, value));
 	snprintf(text, LW_TABLE_TEXT_BYTES, "%s +-%s", lw_ns_format(a_ns->value, value),
 		lw_ns_format((a_ns->high - a_ns->low) / 2, half));
 	return text;
@@ -70,6 +73,10 @@ static const char *rate_text(const void *context, size_t row, char text[LW_TABLE
 	if (b->high < LEAST_NS_PER_BYTE)
 		return "below 0.001";
 	half = (b->high - b->low) / 2;
+	if (!isfinite(half)) {
+		snprintf(text, LW_TABLE_TEXT_BYTES, "%.3g", b->value);
+		return text;
+	}
 	snprintf(text, LW_TABLE_TEXT_BYTES, "%.3g +-%.2g", b->value,
 		half < LEAST_HALF_FRAC * b->value ? 0 : half);
 	return text;

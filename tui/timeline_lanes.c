@@ -266,6 +266,8 @@ int lw_lanes_init(struct lw_lanes *lanes, struct lw_run *run)
 	int status;
 
 	*lanes = (struct lw_lanes){.run = run, .is_one_clock = lw_run_is_one_clock(run)};
+	lanes->n_ranks = run->ranks.n;
+	lanes->n_tensors = run->tensors.n;
 	lanes->ranks = calloc(run->ranks.n + 1, sizeof(*lanes->ranks));
 	status = lanes->ranks ? lw_phases_init(&lanes->phases, run)
 			      : lw_fail(LW_ERR_NOMEM, "no memory for the timeline");
@@ -283,7 +285,7 @@ static void free_tensors(struct lw_lanes *lanes)
 {
 	struct lw_tensor_lanes *tensors = &lanes->tensors;
 
-	for (size_t t = 0; tensors->tracks && t < lanes->run->tensors.n; t++)
+	for (size_t t = 0; tensors->tracks && t < lanes->n_tensors; t++)
 		if (tensors->tracks[t]) {
 			free_tracks(tensors->tracks[t]);
 			free(tensors->tracks[t]);
@@ -300,7 +302,7 @@ void lw_lanes_done(struct lw_lanes *lanes)
 	if (!lanes->run)
 		return;
 	free_tensors(lanes);
-	for (size_t r = 0; lanes->ranks && r < lanes->run->ranks.n; r++) {
+	for (size_t r = 0; lanes->ranks && r < lanes->n_ranks; r++) {
 		free_tracks(&lanes->ranks[r].tracks);
 		free(lanes->ranks[r].reach_ns);
 	}

@@ -51,6 +51,7 @@ struct lw_tensor_lanes { /* of one rank */
 };
 
 struct lw_lanes {
+	size_t n_ranks, n_tensors; /* of the run, which may be gone when this is freed */
 	struct lw_run *run;
 	struct lw_phases phases;
 	struct lw_rank_lanes *ranks;

@@ -78,7 +78,8 @@ static void draw_step(const struct lw_summary *summary, struct lw_pane pane)
 		summary->n_steps, summary->n_excluded);
 	if (isfinite(exposed->value))
 		lw_pane_print(pane, 1, 1, exposed->value > 0.3 ? LW_STYLE_WARN : LW_STYLE_STRONG,
-			"Exposed communication: %.0f %% of it, %s that no computing hides",
+			"Exposed communication: %s%.0f %% of the mean step, %s that no computing hides",
+			summary->exposed_ns.how == LW_ASSUMED ? "at most " : "",
 			100 * exposed->value, ns_text(summary->exposed_ns.value, step));
 	else
 		lw_pane_print(pane, 1, 1, LW_STYLE_DIM, "Exposed communication: not known (%s)",
@@ -259,6 +260,8 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	draw_steps(brief, top, y++);
 	if (pane.height > 16)
 		y++;
+	if (view->focus->rank >= 0 && (size_t)view->focus->rank < brief->summary.ranks.n)
+		o->rank = (size_t)view->focus->rank; /* selected elsewhere */
 	draw_ranks(o, &brief->summary, lw_pane_part(top, 0, y, pane.width, bottom - y));
 	draw_slowest(&brief->summary, pane, bottom);
 	lw_pane_print(pane, 1, bottom + 1, LW_STYLE_STRONG, "Advice:");

@@ -39,6 +39,9 @@ def test_every_view(run):
         terminal.keys("y")
         terminal.wait("copied")
         assert terminal.tmux("show-buffer").strip(), "nothing arrived by OSC 52"
+        terminal.type("4t")  # in one go: nothing is lost between two pictures
+        terminal.wait("[4tensor]")
+        assert "Tensors:" not in terminal.screen(), terminal.screen()
         terminal.type(":view log")
         terminal.keys("Enter")
         terminal.wait("[-log]")

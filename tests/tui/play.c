@@ -10,6 +10,7 @@
  *	ascii           no characters beyond ASCII
  *	keys 2 <Down>   as `lapwing tui --keys`
  *	screen          the cells go to CASE.screen
+ *	again           the run is analysed anew, as live does, while the view is shown; then it is drawn
  *	# anything
  * LAPWING_UPDATE_GOLDEN=1 writes CASE.screen anew: read the difference before it is committed.
  */
@@ -83,6 +84,10 @@ static void play_line(struct player *p, char *line)
 	} else if (!strncmp(line, "keys ", 5)) {
 		if (lw_app_keys(&p->app, line + 5) < 0)
 			die(p, lw_error_text());
+	} else if (!strcmp(line, "again")) {
+		if (lw_data_load(&p->data) < 0)
+			die(p, lw_error_text());
+		lw_app_draw_all(&p->app);
 	} else if (!strcmp(line, "screen")) {
 		lw_app_draw_all(&p->app);
 		fprintf(p->out, "==== line %d, %dx%d\n", p->n_line, p->app.cells.width,
