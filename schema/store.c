@@ -149,19 +149,27 @@ int lw_store_seal(struct lw_store *store)
 /* Migrations from @version on, each in its own transaction together with its version number. */
 static int migrate(struct lw_store *store, int64_t version)
 {
-	for (; version < N_MIGRATIONS; version++) {
+	while (version < N_MIGRATIONS) {
+		int64_t found = version;
 		char done[64];
 		int status = lw_store_exec(store, "BEGIN IMMEDIATE");
 
-		snprintf(done, sizeof(done), "PRAGMA user_version = %d; COMMIT", (int)version + 1);
-		if (status == LW_OK)
+		if (status == LW_OK) /* while this waited another program may have done it */
+			status = lw_store_int(store, "PRAGMA user_version", &found);
+		if (status == LW_OK && found == version) {
+			snprintf(done, sizeof(done), "PRAGMA user_version = %d", (int)version + 1);
 			status = lw_store_exec(store, lw_migrations[version]);
+			if (status == LW_OK)
+				status = lw_store_exec(store, done);
+			found++;
+		}
 		if (status == LW_OK)
-			status = lw_store_exec(store, done);
+			status = lw_store_exec(store, "COMMIT");
 		if (status < 0) {
 			sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 			return lw_cause(status, "schema migration %d", (int)version + 1);
 		}
+		version = found;
 	}
 	return LW_OK;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -187,6 +188,34 @@ static void an_older_run_is_migrated_when_results_are_added(void **state)
 	lw_store_close(store);
 }
 
+static void programs_that_migrate_a_run_at_once_agree(void **state)
+{
+	enum { N_PROGRAMS = 8, N_TIMES = 10 };
+
+	(void)state;
+	for (int time = 0; time < N_TIMES; time++) {
+		int n_failed = 0;
+
+		make_older();
+		for (int i = 0; i < N_PROGRAMS; i++)
+			if (fork() == 0) {
+				struct lw_store *store;
+				int status = lw_store_open(path, LW_STORE_WRITE, &store);
+
+				if (status < 0)
+					fprintf(stderr, "%s\n", lw_error_text());
+				_exit(status < 0);
+			}
+		for (int i = 0; i < N_PROGRAMS; i++) {
+			int status;
+
+			assert_true(wait(&status) > 0);
+			n_failed += status != 0;
+		}
+		assert_int_equal(n_failed, 0);
+	}
+}
+
 static void a_truncated_run_is_an_error(void **state)
 {
 	struct lw_store *store;
@@ -212,6 +241,7 @@ int main(void)
 		cmocka_unit_test(an_older_run_is_read_without_being_changed),
 		cmocka_unit_test(a_copy_of_a_run_that_is_being_written_is_none),
 		cmocka_unit_test(an_older_run_is_migrated_when_results_are_added),
+		cmocka_unit_test(programs_that_migrate_a_run_at_once_agree),
 		cmocka_unit_test(a_truncated_run_is_an_error),
 	};
 
