@@ -101,3 +101,12 @@ void lw_cli_parse(const struct argp *argp, int argc, char **argv, unsigned int f
 	argp_err_exit_status = LW_EXIT_USAGE;
 	argp_parse(argp, argc, argv, flags, NULL, input);
 }
+
+void lw_cli_size(const char *text, struct argp_state *state, int *ret_width, int *ret_height)
+{
+	char end;
+
+	if (sscanf(text, "%dx%d%c", ret_width, ret_height, &end) != 2 || *ret_width < 1 ||
+		*ret_height < 1 || *ret_width > 1000 || *ret_height > 1000)
+		argp_error(state, "--size %s: columns x lines are wanted, as 120x40", text);
+}

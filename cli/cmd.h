@@ -39,6 +39,9 @@ void lw_cli_stage(const char *stage);
  */
 void lw_cli_parse(const struct argp *argp, int argc, char **argv, unsigned int flags, void *input);
 
+/** lw_cli_size() - read "120x40", of --size; else exit with LW_EXIT_USAGE. */
+void lw_cli_size(const char *text, struct argp_state *state, int *ret_width, int *ret_height);
+
 /*
  * What verbs have in common, as children of their argp. The verb's parser hands the structs on:
  * case ARGP_KEY_INIT: state->child_inputs[0] = &options->runs; a verb without one is handed on whole.

@@ -87,16 +87,6 @@ static int64_t seconds_of(const char *argument, const char *option, double least
 	return (int64_t)(seconds * (double)LW_NS_PER_S);
 }
 
-static void read_size(const char *text, struct options *options, struct argp_state *state)
-{
-	char end;
-
-	if (sscanf(text, "%dx%d%c", &options->width, &options->height, &end) != 2 ||
-		options->width < 1 || options->height < 1 || options->width > 1000 ||
-		options->height > 1000)
-		argp_error(state, "--size %s: columns x lines are wanted, as 120x40", text);
-}
-
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct options *options = state->input;
@@ -118,7 +108,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->after_ns = seconds_of(argument, "after", 0, 86400, state);
 		return 0;
 	case KEY_SIZE:
-		read_size(argument, options, state);
+		lw_cli_size(argument, state, &options->width, &options->height);
 		return 0;
 	case KEY_KEYS:
 		options->keys = argument;
@@ -355,22 +345,11 @@ static int open_live(struct watch *w)
 	return LW_OK;
 }
 
-static void press(struct lw_app *app, const char *keys)
-{
-	char *copy = strdup(keys ? keys : ""), *rest = copy, *word;
-
-	while (copy && (word = strsep(&rest, " "))) {
-		if (*word)
-			lw_app_key(app, lw_key_named(word), 0, 0);
-		lw_app_draw(app);
-	}
-	free(copy);
-}
-
 /* As text, once the job was followed for a while; a job that ends before is waited for. */
 static int dump(struct watch *w)
 {
 	int64_t until_ns = clock_ns() + w->options.after_ns;
+	char *keys = strdup(w->options.keys ? w->options.keys : "");
 	int status;
 
 	w->app.cells.is_ascii = w->options.screen.is_ascii;
@@ -387,9 +366,11 @@ static int dump(struct watch *w)
 	}
 	if (status == LW_OK) {
 		lw_app_draw(&w->app);
-		press(&w->app, w->options.keys);
-		status = lw_app_write_screen(&w->app, stdout);
+		status = keys ? lw_app_keys(&w->app, keys) : lw_fail(LW_ERR_NOMEM, "no memory");
 	}
+	if (status == LW_OK)
+		status = lw_app_write_screen(&w->app, stdout);
+	free(keys);
 	return status;
 }
 

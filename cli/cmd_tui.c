@@ -21,16 +21,6 @@ struct options {
 	size_t n_paths;
 };
 
-static void read_size(const char *text, struct options *options, struct argp_state *state)
-{
-	char end;
-
-	if (sscanf(text, "%dx%d%c", &options->width, &options->height, &end) != 2 ||
-		options->width < 1 || options->height < 1 || options->width > 1000 ||
-		options->height > 1000)
-		argp_error(state, "--size %s: columns x lines are wanted, as 120x40", text);
-}
-
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct options *options = state->input;
@@ -45,7 +35,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options->view = argument;
 		return 0;
 	case KEY_SIZE:
-		read_size(argument, options, state);
+		lw_cli_size(argument, state, &options->width, &options->height);
 		return 0;
 	case KEY_KEYS:
 		options->keys = argument;
