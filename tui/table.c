@@ -8,8 +8,6 @@
 
 #include "base/err.h"
 
-enum { TITLE_LINES = 1, GAP = 2 };
-
 static double value_of(const struct lw_table *table, size_t column, size_t row)
 {
 	const struct lw_table_column *of = &table->columns[column];
@@ -28,7 +26,7 @@ static bool has_text(const struct lw_table_column *column)
 	return column->text || column->number;
 }
 
-static const char *text_of(
+const char *lw_table_text(
 	const struct lw_table *table, size_t column, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
 	const struct lw_table_column *of = &table->columns[column];
@@ -73,8 +71,8 @@ static int compare(const void *a, const void *b, void *context)
 	} else {
 		char text_x[LW_TABLE_TEXT_BYTES], text_y[LW_TABLE_TEXT_BYTES];
 
-		order = strcmp(text_of(table, table->sort, x, text_x),
-			text_of(table, table->sort, y, text_y));
+		order = strcmp(lw_table_text(table, table->sort, x, text_x),
+			lw_table_text(table, table->sort, y, text_y));
 		if (table->is_descending)
 			order = -order;
 	}
@@ -137,163 +135,6 @@ void lw_table_select(struct lw_table *table, size_t row)
 			table->at = i;
 }
 
-/* ---- drawing ------------------------------------------------------------------------------------ */
-
-enum { LEAST_GROWING = 12 };
-
-struct layout {
-	size_t first, end; /* columns shown after the fixed one */
-	int n_growing;     /* of those shown */
-	int extra;         /* columns of the screen that each of these gets */
-};
-
-static int least_of(const struct lw_table *table, size_t column)
-{
-	return table->columns[column].width ? table->columns[column].width : LEAST_GROWING;
-}
-
-static bool grows(const struct lw_table *table, size_t column)
-{
-	return table->columns[column].grows || !table->columns[column].width;
-}
-
-static struct layout lay_out(const struct lw_table *table, int pane_width, size_t first_column)
-{
-	struct layout layout = {1 + first_column, 0, 0, 0};
-	int left = pane_width - 1 - least_of(table, 0);
-
-	for (layout.end = layout.first; layout.end < table->n_columns; layout.end++) {
-		int wanted = GAP + least_of(table, layout.end);
-
-		if (wanted > left)
-			break;
-		left -= wanted;
-	}
-	layout.n_growing = grows(table, 0);
-	for (size_t c = layout.first; c < layout.end; c++)
-		layout.n_growing += grows(table, c);
-	if (layout.end < table->n_columns)
-		left -= GAP; /* for the mark that there are more */
-	layout.extra = left > 0 && layout.n_growing ? left / layout.n_growing : 0;
-	return layout;
-}
-
-/* No further to the right than it takes to see the last column. */
-static struct layout settle(struct lw_table *table, int pane_width)
-{
-	size_t sort = table->sort;
-
-	if (table->must_show_sort && sort > 0) {
-		if (sort < 1 + table->first_column)
-			table->first_column = sort - 1;
-		while (table->first_column + 1 < sort &&
-			lay_out(table, pane_width, table->first_column).end <= sort)
-			table->first_column++;
-	}
-	table->must_show_sort = false;
-	while (table->first_column > 0 &&
-		lay_out(table, pane_width, table->first_column - 1).end == table->n_columns)
-		table->first_column--;
-	return lay_out(table, pane_width, table->first_column);
-}
-
-static int width_of(const struct lw_table *table, const struct layout *layout, size_t column)
-{
-	return least_of(table, column) + (grows(table, column) ? layout->extra : 0);
-}
-
-static size_t next_shown(const struct layout *layout, size_t column)
-{
-	return column == 0 ? layout->first : column + 1;
-}
-
-static void draw_text(const struct lw_table_column *column, struct lw_pane cell,
-	enum lw_style style, const char *text)
-{
-	if (column->is_left)
-		lw_pane_text(cell, 0, 0, cell.width, style, text);
-	else
-		lw_pane_right(cell, cell.width, 0, cell.width, style, text);
-}
-
-static void draw_titles(
-	const struct lw_table *table, const struct layout *layout, struct lw_pane pane)
-{
-	uint32_t cut = lw_glyph(pane.cells, LW_GLYPH_CUT);
-	int x = 1;
-
-	for (size_t c = 0; c == 0 || c < layout->end; c = next_shown(layout, c)) {
-		bool is_sorted = table->is_sorted && table->sort == c;
-		const char *mark = !is_sorted ? "" : table->is_descending ? "v" : "^";
-		int width = width_of(table, layout, c);
-		char text[LW_TABLE_TEXT_BYTES];
-
-		snprintf(text, sizeof(text), "%s%s", table->columns[c].title, mark);
-		draw_text(&table->columns[c],
-			lw_pane_part(pane, x - (is_sorted && !table->columns[c].is_left), 0,
-				width + is_sorted, 1),
-			is_sorted ? LW_STYLE_STRONG : LW_STYLE_DIM, text);
-		x += width;
-		if (c == 0 && table->first_column > 0)
-			lw_pane_rune(pane, x, 0, LW_STYLE_DIM, cut);
-		x += GAP;
-	}
-	if (layout->end < table->n_columns)
-		lw_pane_rune(pane, pane.width - 1, 0, LW_STYLE_DIM, cut);
-}
-
-static void draw_row(const struct lw_table *table, const struct layout *layout, struct lw_pane pane,
-	int y, size_t row)
-{
-	int x = 1;
-
-	for (size_t c = 0; c == 0 || c < layout->end; c = next_shown(layout, c)) {
-		const struct lw_table_column *column = &table->columns[c];
-		int width = width_of(table, layout, c);
-		struct lw_pane cell = lw_pane_part(pane, x, y, width, 1);
-		char text[LW_TABLE_TEXT_BYTES];
-
-		if (column->draw)
-			column->draw(table->context, row, cell);
-		else
-			draw_text(column, cell,
-				column->style ? column->style(table->context, row) : LW_STYLE_TEXT,
-				text_of(table, c, row, text));
-		x += width + GAP;
-	}
-}
-
-void lw_table_draw(struct lw_table *table, struct lw_pane pane)
-{
-	size_t n_lines = pane.height > TITLE_LINES ? (size_t)(pane.height - TITLE_LINES) : 0;
-	struct layout layout = settle(table, pane.width);
-
-	draw_titles(table, &layout, pane);
-	if (table->at < table->top)
-		table->top = table->at;
-	if (n_lines && table->at >= table->top + n_lines)
-		table->top = table->at - n_lines + 1;
-	if (table->top + n_lines > table->n_rows)
-		table->top = table->n_rows > n_lines ? table->n_rows - n_lines : 0;
-	for (size_t i = 0; i < n_lines && table->top + i < table->n_rows; i++) {
-		int y = TITLE_LINES + (int)i;
-
-		draw_row(table, &layout, pane, y, table->order[table->top + i]);
-		if (table->top + i == table->at) {
-			lw_pane_restyle(pane, 0, y, pane.width, LW_STYLE_SELECTED);
-			lw_pane_rune(pane, 0, y, LW_STYLE_SELECTED,
-				lw_glyph(pane.cells, LW_GLYPH_CURSOR));
-		}
-	}
-}
-
-const char *lw_table_place(const struct lw_table *table, char text[LW_TABLE_TEXT_BYTES])
-{
-	snprintf(text, LW_TABLE_TEXT_BYTES, "%zu of %zu", table->n_rows ? table->at + 1 : 0,
-		table->n_rows);
-	return text;
-}
-
 /* ---- requests ----------------------------------------------------------------------------------- */
 
 static void move(struct lw_table *table, long by)
@@ -344,35 +185,29 @@ static void reverse(struct lw_table *table)
 
 static void click_title(struct lw_table *table, const struct lw_input *input)
 {
-	struct layout layout = settle(table, input->width);
-	int x = 1;
+	size_t column = lw_table_column_at(table, input->width, input->x);
 
-	for (size_t c = 0; c == 0 || c < layout.end; c = next_shown(&layout, c)) {
-		int width = width_of(table, &layout, c);
-
-		if (input->x >= x && input->x < x + width && has_text(&table->columns[c])) {
-			if (table->is_sorted && table->sort == c)
-				reverse(table);
-			else
-				sort_by(table, c);
-			return;
-		}
-		x += width + GAP;
-	}
+	if (column == SIZE_MAX || !has_text(&table->columns[column]))
+		return;
+	if (table->is_sorted && table->sort == column)
+		reverse(table);
+	else
+		sort_by(table, column);
 }
 
 static void click(struct lw_table *table, const struct lw_input *input)
 {
 	if (input->y == 0)
 		click_title(table, input);
-	else if (input->y >= TITLE_LINES && input->y < input->height &&
-		 table->top + (size_t)(input->y - TITLE_LINES) < table->n_rows)
-		table->at = table->top + (size_t)(input->y - TITLE_LINES);
+	else if (input->y >= LW_TABLE_TITLE_LINES && input->y < input->height &&
+		 table->top + (size_t)(input->y - LW_TABLE_TITLE_LINES) < table->n_rows)
+		table->at = table->top + (size_t)(input->y - LW_TABLE_TITLE_LINES);
 }
 
 bool lw_table_request(struct lw_table *table, const struct lw_input *input)
 {
-	long page = input->height > TITLE_LINES + 1 ? input->height - TITLE_LINES : 1;
+	long page =
+		input->height > LW_TABLE_TITLE_LINES + 1 ? input->height - LW_TABLE_TITLE_LINES : 1;
 
 	switch ((int)input->request) {
 	case LW_REQUEST_UP:
@@ -420,7 +255,7 @@ static bool holds(const struct lw_table *table, size_t row, const char *wanted)
 	for (size_t c = 0; c < table->n_columns; c++) {
 		char text[LW_TABLE_TEXT_BYTES];
 
-		if (strcasestr(text_of(table, c, row, text), wanted))
+		if (strcasestr(lw_table_text(table, c, row, text), wanted))
 			return true;
 	}
 	return false;
@@ -464,7 +299,7 @@ static void write_cell(const struct lw_table *table, size_t column, size_t row, 
 	double value;
 
 	if (!table->columns[column].csv || !has_value(&table->columns[column])) {
-		write_field(out, text_of(table, column, row, text));
+		write_field(out, lw_table_text(table, column, row, text));
 		return;
 	}
 	value = value_of(table, column, row);
@@ -504,7 +339,7 @@ bool lw_table_copy(const struct lw_table *table, FILE *out)
 
 		if (!has_text(&table->columns[c]))
 			continue;
-		fprintf(out, "%s%s", separator, text_of(table, c, row, text));
+		fprintf(out, "%s%s", separator, lw_table_text(table, c, row, text));
 		separator = "\t";
 	}
 	return row != SIZE_MAX;

@@ -11,7 +11,13 @@
 #include "base/units.h"
 #include "tui/view.h"
 
-enum { LW_TABLE_TEXT_BYTES = 256 };
+enum { LW_TABLE_TEXT_BYTES = 256, LW_TABLE_TITLE_LINES = 1 };
+
+/* What lw_table_request() understands. */
+#define LW_TABLE_CAN                                                                               \
+	(LW_CAN(UP) | LW_CAN(DOWN) | LW_CAN(PAGE_UP) | LW_CAN(PAGE_DOWN) | LW_CAN(TOP) |           \
+		LW_CAN(BOTTOM) | LW_CAN(LEFT) | LW_CAN(RIGHT) | LW_CAN(SORT) |                     \
+		LW_CAN(SORT_REVERSE) | LW_CAN(CLICK))
 
 struct lw_table_column {
 	const char *title;
@@ -51,6 +57,13 @@ void lw_table_done(struct lw_table *table);
 
 /** lw_table_draw() - titles, then rows. */
 void lw_table_draw(struct lw_table *table, struct lw_pane pane);
+
+/** lw_table_text() - what stands in a cell. Return: @text, or a text that lives longer. */
+const char *lw_table_text(
+	const struct lw_table *table, size_t column, size_t row, char text[LW_TABLE_TEXT_BYTES]);
+
+/** lw_table_column_at() - the column at @x of a pane that is @width wide. SIZE_MAX: none. */
+size_t lw_table_column_at(struct lw_table *table, int width, int x);
 
 /** lw_table_place() - "12 of 340": which row is selected. Return: @text. */
 const char *lw_table_place(const struct lw_table *table, char text[LW_TABLE_TEXT_BYTES]);
