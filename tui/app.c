@@ -8,8 +8,9 @@
 #include "base/err.h"
 #include "tui/chooser.h"
 #include "tui/live.h"
+#include "tui/table.h"
 
-enum { TOP_LINES = 2, BOTTOM_LINES = 1, LEAST_WIDTH = 40, LEAST_HEIGHT = 8, WIDE = 100 };
+enum { TOP_LINES = 2, BOTTOM_LINES = 1, LEAST_WIDTH = 40, LEAST_HEIGHT = 8 };
 
 int lw_app_init(struct lw_app *app, struct lw_data *data, const char *name)
 {
@@ -83,7 +84,7 @@ static int tab_text(const struct lw_app *app, int view, char text[32])
 	for (size_t i = 0; i < n; i++)
 		if (rows[i].request == LW_REQUEST_VIEW + (enum lw_request)view)
 			key = (char)rows[i].key;
-	snprintf(text, 32, "%c%s", key, app->cells.width >= WIDE ? ops->name : ops->label);
+	snprintf(text, 32, "%c%s", key, app->cells.width >= LW_APP_WIDE ? ops->name : ops->label);
 	return lw_text_width(text);
 }
 
@@ -109,15 +110,9 @@ static void draw_top(struct lw_app *app, struct lw_pane all)
 	}
 }
 
-/* While the job runs, the overview is of its last seconds. */
-static bool is_live_shown(const struct lw_app *app)
-{
-	return app->live && app->current == 0 && app->mode != LW_APP_HELP;
-}
-
 static void draw_bottom(struct lw_app *app, struct lw_pane all)
 {
-	const struct lw_view_ops *ops = app->views[app->current].ops;
+	bool has_more = all.width >= 60; /* than the hints of the view */
 	int y = all.height - 1;
 
 	lw_pane_fill(all, 0, y, all.width, LW_STYLE_TITLE, ' ');
@@ -135,15 +130,12 @@ static void draw_bottom(struct lw_app *app, struct lw_pane all)
 	} else if (app->message[0]) {
 		lw_pane_print(all, 1, y, app->is_error ? LW_STYLE_BAD : LW_STYLE_TITLE, "%s%s",
 			app->is_error ? "! " : "", app->message);
-	} else if (is_live_shown(app)) {
-		lw_pane_print(all, 1, y, LW_STYLE_TITLE, "%s", lw_live_hint(app->live));
-	} else if (app->data->stage) {
+	} else if (app->data->stage && !lw_app_is_live_shown(app)) {
 		lw_pane_print(all, 1, y, LW_STYLE_TITLE, "%s ...", app->data->stage);
 	} else {
-		lw_pane_print(all, 1, y, LW_STYLE_TITLE, "%s",
-			app->mode == LW_APP_HELP ? "Esc back  Up, Down, PageUp, PageDown  q leave"
-						 : ops->hint);
-		if (app->mode == LW_APP_VIEW && all.width >= 60)
+		lw_hint_draw(app,
+			lw_pane_part(all, 0, 0, all.width - (has_more ? 17 : 1), all.height), y);
+		if (has_more)
 			lw_pane_right(all, all.width - 1, y, 15, LW_STYLE_TITLE, "? help  q leave");
 	}
 }
@@ -195,7 +187,7 @@ void lw_app_draw(struct lw_app *app)
 
 		if (app->help_top > n_lines - body.height)
 			app->help_top = n_lines > body.height ? n_lines - body.height : 0;
-	} else if (is_live_shown(app)) {
+	} else if (lw_app_is_live_shown(app)) {
 		lw_live_draw(app, body);
 	} else if (open_view(app, view, body)) {
 		view->ops->draw(view, body);
@@ -225,16 +217,53 @@ void lw_app_draw_all(struct lw_app *app)
 
 /* ---- keys --------------------------------------------------------------------------------------- */
 
+/* The list of a view that is open. NULL: there is none. */
+static struct lw_table *table_of(struct lw_view *view)
+{
+	return view->ops->table ? view->ops->table(view) : NULL;
+}
+
+static bool is_open(const struct lw_view *view)
+{
+	return view->generation == view->data->generation + 1;
+}
+
+static bool find_in(struct lw_view *view, const char *text, int by)
+{
+	struct lw_table *table;
+
+	if (view->ops->find)
+		return view->ops->find(view, text, by);
+	table = table_of(view);
+	return table && lw_table_find(table, text, by);
+}
+
 static void find(struct lw_app *app, int by)
 {
 	struct lw_view *view = &app->views[app->current];
 
 	if (!app->sought[0])
 		lw_app_say(app, true, "nothing was searched for yet: / begins");
-	else if (!view->ops->find || view->generation != app->data->generation + 1)
-		lw_app_say(app, true, "nothing to search in this view");
-	else if (!view->ops->find(view, app->sought, by))
+	else if (!lw_app_can_here(app, LW_REQUEST_SEARCH))
+		lw_app_refuse(app, '/');
+	else if (!is_open(view) || !find_in(view, app->sought, by))
 		lw_app_say(app, true, "'%s' is not here", app->sought);
+}
+
+void lw_app_search(struct lw_app *app, const char *text)
+{
+	snprintf(app->sought, sizeof(app->sought), "%s", text);
+	find(app, 0);
+}
+
+static bool copy_of(struct lw_view *view, FILE *out)
+{
+	const struct lw_table *table;
+
+	if (view->ops->copy)
+		return view->ops->copy(view, out);
+	table = table_of(view);
+	return table && lw_table_copy(table, out);
 }
 
 static void copy(struct lw_app *app)
@@ -243,19 +272,28 @@ static void copy(struct lw_app *app)
 	char *text = NULL;
 	size_t n = 0;
 	FILE *out = open_memstream(&text, &n);
-	bool is_copied = out && view->ops->copy && view->generation == app->data->generation + 1 &&
-			 view->ops->copy(view, out);
+	bool is_copied = out && is_open(view) && copy_of(view, out);
 
 	if (out)
 		fclose(out);
 	if (!is_copied) {
 		free(text);
-		lw_app_say(app, true, "nothing to copy in this view");
+		lw_app_say(app, true, "there is nothing to copy: nothing is selected");
 		return;
 	}
 	free(app->copied);
 	app->copied = text;
 	lw_app_say(app, false, "%zu characters copied, if this terminal lets programs do that", n);
+}
+
+int lw_app_write(struct lw_app *app, FILE *out)
+{
+	struct lw_view *view = &app->views[app->current];
+	const struct lw_table *table = is_open(view) && !view->ops->write ? table_of(view) : NULL;
+
+	if (is_open(view) && view->ops->write)
+		return view->ops->write(view, out);
+	return table ? lw_table_write(table, out) : lw_app_write_screen(app, out);
 }
 
 static void prompt(struct lw_app *app, enum lw_app_mode mode)
@@ -282,8 +320,7 @@ static void type(struct lw_app *app, uint32_t key)
 		if (mode == LW_APP_COMMAND) {
 			lw_app_command(app, app->line);
 		} else if (app->line[0]) {
-			memcpy(app->sought, app->line, sizeof(app->sought));
-			find(app, 0);
+			lw_app_search(app, app->line);
 		}
 	} else if (key >= 0x20 && key < LW_KEY_FIRST && n + 5 < sizeof(app->line)) {
 		struct lw_cells one = {.width = 1, .height = 1, .at = &(struct lw_cell){key, 0}};
@@ -303,6 +340,7 @@ static bool scroll_help(struct lw_app *app, enum lw_request request)
 	     : request == LW_REQUEST_PAGE_UP   ? -page
 	     : request == LW_REQUEST_PAGE_DOWN ? page
 	     : request == LW_REQUEST_TOP       ? -app->help_top
+	     : request == LW_REQUEST_BOTTOM    ? INT16_MAX /* drawing clips it */
 					       : 0;
 	app->help_top += by;
 	if (app->help_top < 0)
@@ -348,12 +386,6 @@ static bool own_request(struct lw_app *app, enum lw_request request)
 	case LW_REQUEST_COPY:
 		copy(app);
 		return true;
-	case LW_REQUEST_PAUSE:
-	case LW_REQUEST_MARK:
-	case LW_REQUEST_SNAPSHOT:
-		if (!app->live)
-			lw_app_say(app, true, "only while a job runs: `lapwing live`");
-		return !app->live;
 	case LW_REQUEST_EXPORT:
 		lw_app_export(app, "");
 		return true;
@@ -381,43 +413,49 @@ static bool click_tab(struct lw_app *app, int x, int y)
 	return true;
 }
 
-void lw_app_key(struct lw_app *app, uint32_t key, int x, int y)
+/* The view that is shown, or what of the program stands before it. */
+static void request(struct lw_app *app, uint32_t key, const struct lw_input *input)
 {
 	struct lw_view *view = &app->views[app->current];
-	struct lw_pane body = body_of(app);
-	struct lw_input input = {
-		lw_key_request(key, view->ops->name), x, y - TOP_LINES, body.height, body.width};
+	struct lw_pane nowhere = lw_pane_part(body_of(app), 0, 0, 0, 0);
 	/* several keys may come between two pictures, and views open when they are drawn */
-	bool is_open = app->mode == LW_APP_VIEW && !app->chooser && !app->live &&
-		       open_view(app, view, lw_pane_part(body, 0, 0, 0, 0));
+	bool is_ready = is_open(view) || (!app->live && open_view(app, view, nowhere));
 
-	is_open |= view->generation == app->data->generation + 1;
-	app->message[0] = 0;
-	if (app->chooser) {
-		app->is_over = lw_chooser_key(app->chooser, key, y);
+	if (own_request(app, input->request))
 		return;
-	}
-	if (app->mode == LW_APP_SEARCH || app->mode == LW_APP_COMMAND) {
-		type(app, key);
+	if (app->live && lw_live_request(app, input))
 		return;
-	}
-	if (input.request == LW_REQUEST_CLICK && click_tab(app, x, y))
+	if (is_ready && view->ops->request && view->ops->request(view, input))
 		return;
-	if (app->mode == LW_APP_HELP) {
-		if (input.request == LW_REQUEST_BACK)
-			app->mode = LW_APP_VIEW;
-		else if (!scroll_help(app, input.request))
-			own_request(app, input.request);
-		return;
-	}
-	if (input.request == LW_REQUEST_NONE || own_request(app, input.request))
-		return;
-	if (app->live && lw_live_request(app, &input))
-		return;
-	if (is_open && view->ops->request && view->ops->request(view, &input))
-		return;
-	if (input.request == LW_REQUEST_BACK)
+	if (input->request == LW_REQUEST_BACK)
 		lw_app_show(app, 0);
+	else if (is_ready && input->request != LW_REQUEST_CLICK && !app->message[0])
+		lw_app_say(app, true, "%s does nothing here now",
+			lw_key_name(key, (char[LW_KEY_NAME_BYTES]){0}));
+}
+
+void lw_app_key(struct lw_app *app, uint32_t key, int x, int y)
+{
+	struct lw_pane body = body_of(app);
+	struct lw_input input = {lw_key_request(key), x, y - TOP_LINES, body.height, body.width};
+
+	app->message[0] = 0;
+	if (app->chooser)
+		app->is_over = lw_chooser_key(app->chooser, key, y);
+	else if (app->mode == LW_APP_SEARCH || app->mode == LW_APP_COMMAND)
+		type(app, key);
+	else if (key == LW_KEY_NONE)
+		return;
+	else if (input.request == LW_REQUEST_CLICK && click_tab(app, x, y))
+		return;
+	else if (!lw_app_can_here(app, input.request))
+		lw_app_refuse(app, key);
+	else if (app->mode != LW_APP_HELP)
+		request(app, key, &input);
+	else if (input.request == LW_REQUEST_BACK)
+		app->mode = LW_APP_VIEW;
+	else if (!scroll_help(app, input.request))
+		own_request(app, input.request);
 }
 
 int lw_app_keys(struct lw_app *app, char *keys)

@@ -11,7 +11,7 @@
 
 #include "tui/view.h"
 
-enum { LW_APP_LINE_BYTES = 256, LW_APP_MESSAGE_BYTES = 512 };
+enum { LW_APP_LINE_BYTES = 256, LW_APP_MESSAGE_BYTES = 512, LW_APP_WIDE = 100 /* columns */ };
 
 enum lw_app_mode { LW_APP_VIEW, LW_APP_HELP, LW_APP_SEARCH, LW_APP_COMMAND };
 
@@ -68,6 +68,27 @@ void lw_app_show(struct lw_app *app, int view);
 void lw_app_say(struct lw_app *app, bool is_error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/** lw_app_search() - select what holds @text, from what is selected on. */
+void lw_app_search(struct lw_app *app, const char *text);
+
+/** lw_app_can() - hint.c: the set of requests that do something in a view, or in the program that shows it. */
+uint64_t lw_app_can(const struct lw_app *app, int view);
+
+/** lw_app_can_here() - in what is on the screen. */
+bool lw_app_can_here(const struct lw_app *app, enum lw_request request);
+
+/** lw_app_words() - what a request does in the view that is shown. NULL: what the key table says. */
+const char *lw_app_words(const struct lw_app *app, enum lw_request request);
+
+/** lw_app_refuse() - say that @key does nothing here, and where it does something. */
+void lw_app_refuse(struct lw_app *app, uint32_t key);
+
+/** lw_app_is_live_shown() - the overview is that of the running job. */
+bool lw_app_is_live_shown(const struct lw_app *app);
+
+/** lw_hint_draw() - the keys that matter most here, on line @y. */
+void lw_hint_draw(const struct lw_app *app, struct lw_pane pane, int y);
+
 /** lw_app_command() - what was typed after `:`; the answer is a message. */
 void lw_app_command(struct lw_app *app, const char *line);
 
@@ -76,6 +97,9 @@ const char *lw_app_command_help(size_t n, const char **ret_help);
 
 /** lw_app_export() - what is shown, to @path; "" makes up a name here. */
 void lw_app_export(struct lw_app *app, const char *path);
+
+/** lw_app_write() - what is shown: as CSV where the view can, else the screen. Return: LW_OK or an error. */
+int lw_app_write(struct lw_app *app, FILE *out);
 
 /** lw_app_write_screen() - the cells as text. Return: LW_OK or LW_ERR_IO. */
 int lw_app_write_screen(const struct lw_app *app, FILE *out);

@@ -95,7 +95,7 @@ bool lw_chooser_key(struct lw_chooser *chooser, uint32_t key, int y)
 {
 	size_t last = chooser->jobs.n ? chooser->jobs.n - 1 : 0;
 
-	switch ((int)lw_key_request(key, "")) {
+	switch ((int)lw_key_request(key)) {
 	case LW_REQUEST_UP:
 		chooser->at -= chooser->at > 0;
 		return false;

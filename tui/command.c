@@ -24,7 +24,7 @@ int lw_app_write_screen(const struct lw_app *app, FILE *out)
 /* A name that nothing has yet: lapwing-ranks.csv, lapwing-ranks-2.csv, .. */
 static void free_name(const struct lw_view_ops *ops, char path[LW_APP_LINE_BYTES])
 {
-	const char *extension = ops->write ? ops->extension : "txt";
+	const char *extension = ops->write || ops->table ? "csv" : "txt";
 
 	snprintf(path, LW_APP_LINE_BYTES, "lapwing-%s.%s", ops->name, extension);
 	for (int i = 2; i < 1000 && access(path, F_OK) == 0; i++)
@@ -35,7 +35,6 @@ void lw_app_export(struct lw_app *app, const char *path)
 {
 	struct lw_view *view = &app->views[app->current];
 	char made_up[LW_APP_LINE_BYTES];
-	bool is_open = view->generation == app->data->generation + 1;
 	int status;
 	FILE *out;
 
@@ -45,16 +44,15 @@ void lw_app_export(struct lw_app *app, const char *path)
 	}
 	out = fopen(path, "wx"); /* nothing is overwritten */
 	if (!out) {
-		lw_app_say(app, true, "%s: %s", path, strerror(errno));
+		lw_app_say(app, true, "cannot write %s: %s", path, strerror(errno));
 		return;
 	}
 	lw_app_draw(app);
-	status = view->ops->write && is_open ? view->ops->write(view, out)
-					     : lw_app_write_screen(app, out);
+	status = lw_app_write(app, out);
 	if (fclose(out) != 0 && status == LW_OK)
 		status = lw_fail(LW_ERR_IO, "%s", strerror(errno));
 	if (status < 0)
-		lw_app_say(app, true, "%s: %s", path, lw_error_text());
+		lw_app_say(app, true, "cannot write %s: %s", path, lw_error_text());
 	else
 		lw_app_say(app, false, "written: %s", path);
 }
@@ -136,8 +134,7 @@ static void command_write(struct lw_app *app, const char *argument)
 
 static void command_search(struct lw_app *app, const char *argument)
 {
-	snprintf(app->sought, sizeof(app->sought), "%s", argument);
-	lw_app_key(app, 'n', 0, 0);
+	lw_app_search(app, argument);
 }
 
 static const struct {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* help.c - the help screen, made of the tables of keys, commands and views. */
 #include <stdio.h>
-#include <string.h>
 
 #include "tui/app.h"
 
@@ -12,30 +11,33 @@ struct writer {
 	int y;
 };
 
-static void write_line(
-	struct writer *w, enum lw_style style, const char *left, int indent, const char *right)
+static void write_line(struct writer *w, const char *left, const char *right)
 {
-	lw_pane_text(w->pane, 1, w->y, indent - 2, style, left);
-	lw_pane_text(w->pane, 1 + indent, w->y, w->pane.width - 1 - indent, LW_STYLE_TEXT, right);
-	w->y++;
+	int n_lines = lw_pane_wrap(
+		w->pane, 1 + INDENT, w->y, w->pane.width - 2 - INDENT, LW_STYLE_TEXT, right);
+
+	lw_pane_text(w->pane, 1, w->y, INDENT - 2, LW_STYLE_STRONG, left);
+	w->y += n_lines > 0 ? n_lines : 1;
 }
 
-/* Keys of one request stand on one line: "Up k". */
-static void write_keys(struct writer *w, const char *view)
+/* Those that do something here; keys of one request stand on one line: "Up k". */
+static void write_keys(struct writer *w, const struct lw_app *app)
 {
 	size_t n;
 	const struct lw_key_row *rows = lw_keys(&n);
+	uint64_t can = lw_app_can(app, app->current);
 
 	for (size_t i = 0; i < n; i++) {
+		const char *words = lw_app_words(app, rows[i].request);
 		char keys[64] = "", name[LW_KEY_NAME_BYTES];
 		size_t end = 0;
 
-		if (!rows[i].help || (rows[i].view && strcmp(rows[i].view, view) != 0))
+		if (!rows[i].help || !(can >> rows[i].request & 1))
 			continue;
 		for (size_t k = i; k < n && (k == i || !rows[k].help); k++)
 			end += (size_t)snprintf(keys + end, sizeof(keys) - end, "%s%s",
 				k == i ? "" : " ", lw_key_name(rows[k].key, name));
-		write_line(w, LW_STYLE_STRONG, keys, INDENT, rows[i].help);
+		write_line(w, keys, words ? words : rows[i].help);
 	}
 }
 
@@ -45,20 +47,19 @@ int lw_help_draw(const struct lw_app *app, struct lw_pane pane, int top)
 	struct writer w = {pane, -top};
 	const char *help, *name;
 
-	lw_pane_print(pane, 1, w.y++, LW_STYLE_STRONG, "%s: %s", ops->name, ops->title);
-	lw_pane_print(pane, 1, w.y++, LW_STYLE_DIM, "%s", ops->hint);
+	write_line(&w, ops->name, ops->title);
 	w.y++;
-	lw_pane_print(pane, 1, w.y++, LW_STYLE_STRONG, "Keys");
-	write_keys(&w, ops->name);
+	lw_pane_print(pane, 1, w.y++, LW_STYLE_STRONG, "Keys that do something here");
+	write_keys(&w, app);
 	w.y++;
 	lw_pane_print(pane, 1, w.y++, LW_STYLE_STRONG,
 		"Commands (after a colon; the start of a word is enough)");
 	for (size_t i = 0; (name = lw_app_command_help(i, &help)); i++)
-		write_line(&w, LW_STYLE_STRONG, name, INDENT, help);
+		write_line(&w, name, help);
 	w.y++;
 	lw_pane_print(pane, 1, w.y++, LW_STYLE_STRONG, "Views");
 	for (int i = 0; i < LW_VIEW_COUNT; i++)
-		write_line(&w, LW_STYLE_STRONG, lw_views[i]->name, INDENT, lw_views[i]->title);
+		write_line(&w, lw_views[i]->name, lw_views[i]->title);
 	w.y++;
 	lw_pane_print(pane, 1, w.y++, LW_STYLE_STRONG, "Times");
 	for (int i = 0; i < LW_LANE_COUNT; i++) {

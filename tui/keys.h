@@ -83,15 +83,35 @@ enum lw_request {
 struct lw_key_row {
 	uint32_t key;
 	enum lw_request request;
-	const char *view; /* only there; NULL: everywhere. A view's own row goes first */
 	const char *help; /* what it does; NULL: another key of the row before */
+};
+
+/* A set of requests is a number: LW_CAN(UP) | LW_CAN(DOWN). */
+#define LW_CAN(name) (UINT64_C(1) << LW_REQUEST_##name)
+_Static_assert(LW_REQUEST_LAST_VIEW < 64, "a set of requests has 64 bits");
+
+/* What a request does in one view. */
+struct lw_key_words {
+	enum lw_request request;
+	const char *hint; /* on the last line; "": with the next key; NULL: not there */
+	const char *help; /* NULL: the hint, or if there is none what the key table says */
+};
+
+/* The requests that something on the screen understands: others never reach it. */
+struct lw_key_set {
+	uint64_t requests;
+	const struct lw_key_words
+		*words; /* in the order of the last line, {0} at the end. May be NULL */
 };
 
 /** lw_keys() - all rows, in the order in which help shows them. */
 const struct lw_key_row *lw_keys(size_t *ret_n);
 
-/** lw_key_request() - what @key asks for in @view. LW_REQUEST_NONE: nothing. */
-enum lw_request lw_key_request(uint32_t key, const char *view);
+/** lw_key_request() - what @key asks for. LW_REQUEST_NONE: nothing. */
+enum lw_request lw_key_request(uint32_t key);
+
+/** lw_key_of() - the first key of @request. LW_KEY_NONE: none. */
+uint32_t lw_key_of(enum lw_request request);
 
 enum { LW_KEY_NAME_BYTES = 16 };
 

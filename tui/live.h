@@ -96,7 +96,7 @@ void lw_live_draw(struct lw_app *app, struct lw_pane pane);
 /** lw_live_request() - pause, move, mark, snapshot. Return: understood. */
 bool lw_live_request(struct lw_app *app, const struct lw_input *input);
 
-/** lw_live_hint() - keys that matter now. */
-const char *lw_live_hint(const struct lw_live *live);
+/** lw_live_keys() - what lw_live_request() understands while the job's overview is shown. */
+const struct lw_key_set *lw_live_keys(const struct lw_live *live);
 
 #endif /* LAPWING_TUI_LIVE_H */

@@ -6,11 +6,31 @@
 #include "base/err.h"
 #include "tui/live.h"
 
-const char *lw_live_hint(const struct lw_live *live)
+#define LIVE_CAN                                                                                   \
+	(LW_CAN(PAUSE) | LW_CAN(MARK) | LW_CAN(SNAPSHOT) | LW_CAN(LEFT) | LW_CAN(RIGHT) |          \
+		LW_CAN(PREVIOUS_STEP) | LW_CAN(NEXT_STEP) | LW_CAN(PAGE_UP) | LW_CAN(PAGE_DOWN) |  \
+		LW_CAN(UP) | LW_CAN(DOWN))
+#define LIVE_WORDS                                                                                 \
+	{LW_REQUEST_LEFT, "", "back in time"}, {LW_REQUEST_RIGHT, "in time", "later"},             \
+		{LW_REQUEST_MARK, "mark", "mark this moment"},                                     \
+		{LW_REQUEST_SNAPSHOT, "snapshot", "write the run so far to a file"},               \
+		{LW_REQUEST_PREVIOUS_STEP, NULL, "back in time"},                                  \
+		{LW_REQUEST_NEXT_STEP, NULL, "later"},                                             \
+		{LW_REQUEST_PAGE_UP, NULL, "back by a window"},                                    \
+		{LW_REQUEST_PAGE_DOWN, NULL, "later by a window"},                                 \
+	{                                                                                          \
+		0                                                                                  \
+	}
+
+const struct lw_key_set *lw_live_keys(const struct lw_live *live)
 {
-	return live->is_paused
-		       ? "Space goes on  Left, Right in time  m mark  w snapshot  q leave"
-		       : "Space holds  Left back in time  m mark  w snapshot  ? help  q leave";
+	static const struct lw_key_words following[] = {
+		{LW_REQUEST_PAUSE, "holds", "hold this picture"}, LIVE_WORDS};
+	static const struct lw_key_words held[] = {
+		{LW_REQUEST_PAUSE, "goes on", "go on with what happens now"}, LIVE_WORDS};
+	static const struct lw_key_set sets[] = {{LIVE_CAN, following}, {LIVE_CAN, held}};
+
+	return &sets[live->is_paused];
 }
 
 static void pause(struct lw_app *app)

@@ -17,6 +17,7 @@
 #include "tui/keys.h"
 
 struct lw_app;
+struct lw_table; /* table.h */
 
 /* What was selected last, so that one view goes on where another was. LW_NONE: nothing. */
 struct lw_focus {
@@ -45,7 +46,7 @@ struct lw_view_ops {
 	const char *name;  /* "overview": in commands and options */
 	const char *label; /* "over": on a narrow screen */
 	const char *title; /* one line, for help */
-	const char *hint;  /* keys that matter most here: "Enter details  s sort" */
+	struct lw_key_set keys;
 	size_t state_bytes;
 	/* An analysis is there, or another one: make what draw() shows, keep what the user selected where that
 	 * still exists. Return: LW_OK or an error, which is shown in its place. NULL: nothing to make */
@@ -55,16 +56,18 @@ struct lw_view_ops {
 	/* Go on with what open() began and no single draw() could wait for, some 10 ms of it at a time. Called
 	 * while this view is shown and open. Return: it did something: draw, and call again. May be NULL */
 	bool (*tick)(struct lw_view *view);
-	/* Return: understood; else the program may have a use for it. May be NULL */
+	/* One of keys.requests. Return: there was something to do; else the program may have a use for it */
 	bool (*request)(struct lw_view *view, const struct lw_input *input);
+	/* Return: the list that is shown: `/` searches it, `y` copies its row, `e` writes it. NULL: there is none
+	 * now. May be NULL; what follows goes before it */
+	struct lw_table *(*table)(struct lw_view *view);
 	/* Select the next (@by 1) or last (-1) line that holds @text, capitals alike; @by 0: this one counts too.
 	 * Return: found. May be NULL */
 	bool (*find)(struct lw_view *view, const char *text, int by);
-	/* What `y` copies. NULL or false: nothing to copy */
+	/* What `y` copies. May be NULL. Return: there is something */
 	bool (*copy)(struct lw_view *view, FILE *out);
-	/* What `e` writes, @ret_extension: "csv". NULL: the screen as text */
+	/* What `e` writes as CSV. NULL, and no table: it writes the screen as text */
 	int (*write)(struct lw_view *view, FILE *out);
-	const char *extension;
 	void (*done)(struct lw_view *view); /* free what the state owns. May be NULL */
 	bool needs_no_analysis;
 };

@@ -372,11 +372,17 @@ static int write(struct lw_view *view, FILE *out)
 	return lw_table_write(&state->table, out);
 }
 
+static const struct lw_key_words words[] = {
+	{LW_REQUEST_ENTER, "story", "the whole story of this advice"}, {LW_REQUEST_LEFT, "", NULL},
+	{LW_REQUEST_RIGHT, "in it", "columns; in the story: sideways"},
+	{LW_REQUEST_COPY, "copy lines", "copy the lines to set (OSC 52)"},
+	{LW_REQUEST_BACK, "back", NULL}, {LW_REQUEST_EXPORT, "CSV", NULL}, {0}};
+
 const struct lw_view_ops lw_view_advice = {
 	.name = "advice",
 	.label = "advice",
 	.title = "what to change, what it would gain, and the lines to paste",
-	.hint = "Enter story  Left Right in it  y copy lines  Esc back  e CSV",
+	.keys = {LW_TABLE_CAN | LW_CAN(ENTER), words},
 	.state_bytes = sizeof(struct state),
 	.open = open,
 	.draw = draw,
@@ -384,6 +390,5 @@ const struct lw_view_ops lw_view_advice = {
 	.find = find,
 	.copy = copy,
 	.write = write,
-	.extension = "csv",
 	.done = done,
 };

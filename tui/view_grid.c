@@ -397,11 +397,19 @@ static int write(struct lw_view *view, FILE *out)
 	return ferror(out) ? lw_fail(LW_ERR_IO, "cannot write") : LW_OK;
 }
 
+static const struct lw_key_words words[] = {{LW_REQUEST_LEFT, "", NULL},
+	{LW_REQUEST_RIGHT, "", NULL}, {LW_REQUEST_UP, "", NULL},
+	{LW_REQUEST_DOWN, "ask a cell", NULL}, {LW_REQUEST_ENTER, "best", "to the best cell"},
+	{LW_REQUEST_RESET, "recorded", NULL}, {LW_REQUEST_COPY, "copy lines", NULL},
+	{LW_REQUEST_EXPORT, "CSV", NULL}, {0}};
+
 const struct lw_view_ops lw_view_grid = {
 	.name = "grid",
 	.label = "grid",
 	.title = "the predicted step over fusion thresholds and cycle times",
-	.hint = "arrows ask a cell  Enter best  R recorded  y copy lines  e CSV",
+	.keys = {LW_CAN(UP) | LW_CAN(DOWN) | LW_CAN(LEFT) | LW_CAN(RIGHT) | LW_CAN(TOP) |
+			 LW_CAN(BOTTOM) | LW_CAN(RESET) | LW_CAN(ENTER) | LW_CAN(CLICK),
+		words},
 	.state_bytes = sizeof(struct state),
 	.open = open,
 	.draw = draw,
@@ -409,6 +417,5 @@ const struct lw_view_ops lw_view_grid = {
 	.request = request,
 	.copy = copy,
 	.write = write,
-	.extension = "csv",
 	.done = done,
 };

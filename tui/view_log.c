@@ -264,39 +264,24 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 	return lw_table_request(&state->table, &inside);
 }
 
-static bool find(struct lw_view *view, const char *text, int by)
+static struct lw_table *table(struct lw_view *view)
 {
-	struct state *state = view->state;
-
-	return lw_table_find(&state->table, text, by);
+	return &((struct state *)view->state)->table;
 }
 
-static bool copy(struct lw_view *view, FILE *out)
-{
-	const struct state *state = view->state;
-
-	return lw_table_copy(&state->table, out);
-}
-
-static int write(struct lw_view *view, FILE *out)
-{
-	const struct state *state = view->state;
-
-	return lw_table_write(&state->table, out);
-}
+static const struct lw_key_words words[] = {{LW_REQUEST_SORT, "sort", NULL},
+	{LW_REQUEST_SEARCH, "search", NULL}, {LW_REQUEST_COPY, "copy", NULL},
+	{LW_REQUEST_EXPORT, "write as CSV", NULL}, {0}};
 
 const struct lw_view_ops lw_view_log = {
 	.name = "log",
 	.label = "log",
 	.title = "what was lost, is missing or odd, and which steps are left out",
-	.hint = "s sort  / search  y copy  e write as CSV",
+	.keys = {LW_TABLE_CAN, words},
 	.state_bytes = sizeof(struct state),
 	.open = open,
 	.draw = draw,
 	.request = request,
-	.find = find,
-	.copy = copy,
-	.write = write,
-	.extension = "csv",
+	.table = table,
 	.done = done,
 };

@@ -289,11 +289,15 @@ static int write(struct lw_view *view, FILE *out)
 	return lw_model_scaling_write(state, out);
 }
 
+static const struct lw_key_words words[] = {{LW_REQUEST_TURN, "figures, costs, scaling", NULL},
+	{LW_REQUEST_PAGE_DOWN, "more sizes", "a screen down; costs: more sizes"},
+	{LW_REQUEST_SORT, "sort", NULL}, {LW_REQUEST_EXPORT, "CSV", NULL}, {0}};
+
 const struct lw_view_ops lw_view_model = {
 	.name = "model",
 	.label = "model",
 	.title = "parameters with intervals, fitted costs with residuals, scaling",
-	.hint = "t figures, costs, scaling  PageDown more sizes  s sort  e CSV",
+	.keys = {LW_TABLE_CAN | LW_CAN(TURN), words},
 	.state_bytes = sizeof(struct lw_model_state),
 	.open = open,
 	.draw = draw,
@@ -302,6 +306,5 @@ const struct lw_view_ops lw_view_model = {
 	.find = find,
 	.copy = copy,
 	.write = write,
-	.extension = "csv",
 	.done = done,
 };

@@ -361,39 +361,27 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 	return true;
 }
 
-static bool find(struct lw_view *view, const char *text, int by)
+static struct lw_table *table(struct lw_view *view)
 {
 	struct state *state = view->state;
 
-	return lw_table_find(&state->tables[state->side], text, by);
+	return &state->tables[state->side];
 }
 
-static bool copy(struct lw_view *view, FILE *out)
-{
-	const struct state *state = view->state;
-
-	return lw_table_copy(&state->tables[state->side], out);
-}
-
-static int write(struct lw_view *view, FILE *out)
-{
-	const struct state *state = view->state;
-
-	return lw_table_write(&state->tables[state->side], out);
-}
+static const struct lw_key_words words[] = {{LW_REQUEST_TURN, "ranks/connections", NULL},
+	{LW_REQUEST_SORT, "sort", NULL}, {LW_REQUEST_LEFT, "", NULL},
+	{LW_REQUEST_RIGHT, "columns", NULL},
+	{LW_REQUEST_ENTER, "select", "select its rank, in all views"}, {0}};
 
 const struct lw_view_ops lw_view_network = {
 	.name = "network",
 	.label = "net",
 	.title = "bytes on TCP by rank and connection, against what a ring would send",
-	.hint = "t ranks/connections  s sort  Left, Right columns  Enter select",
+	.keys = {LW_TABLE_CAN | LW_CAN(TURN) | LW_CAN(ENTER), words},
 	.state_bytes = sizeof(struct state),
 	.open = open,
 	.draw = draw,
 	.request = request,
-	.find = find,
-	.copy = copy,
-	.write = write,
-	.extension = "csv",
+	.table = table,
 	.done = done,
 };

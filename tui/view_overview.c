@@ -12,7 +12,9 @@ enum {
 };
 
 struct overview {
-	size_t rank, top; /* selected; first on the screen */
+	size_t rank, top;          /* selected; first on the screen */
+	int ranks_y, n_rank_lines; /* where they stand, for clicks */
+	int slowest_y, quality_y;  /* what stands between is the advice */
 };
 
 static const char *ns_text(double ns, char text[LW_UNIT_TEXT_BYTES])
@@ -179,6 +181,7 @@ static void draw_ranks(struct overview *o, const struct lw_summary *summary, str
 	size_t n_lines = pane.height > 1 ? (size_t)(pane.height - 1) : 0;
 	double whole_ns = 0;
 
+	o->n_rank_lines = (int)n_lines;
 	for (size_t r = 0; r < summary->ranks.n; r++)
 		whole_ns = fmax(whole_ns, summary->ranks.at[r].step_ns.value);
 	lw_pane_print(
@@ -262,6 +265,9 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 		y++;
 	if (view->focus->rank >= 0 && (size_t)view->focus->rank < brief->summary.ranks.n)
 		o->rank = (size_t)view->focus->rank; /* selected elsewhere */
+	o->ranks_y = y + 1;
+	o->slowest_y = bottom;
+	o->quality_y = pane.height - 1;
 	draw_ranks(o, &brief->summary, lw_pane_part(top, 0, y, pane.width, bottom - y));
 	draw_slowest(&brief->summary, pane, bottom);
 	lw_pane_print(pane, 1, bottom + 1, LW_STYLE_STRONG, "Advice:");
@@ -281,6 +287,28 @@ static void select_rank(struct lw_view *view, long rank)
 	rank = rank >= n ? n - 1 : rank;
 	o->rank = rank > 0 ? (size_t)rank : 0;
 	view->focus->rank = n > 0 ? (int32_t)o->rank : LW_NONE;
+}
+
+/* On a rank: as Enter; on one of the last lines: the view that tells more. */
+static void click(struct lw_view *view, int y)
+{
+	const struct overview *o = view->state;
+	const struct lw_brief *brief = lw_data_brief(view->data);
+	size_t rank = o->top + (size_t)(y - o->ranks_y);
+	const char *to = y == o->slowest_y   ? "ranks"
+			 : y == o->quality_y ? "log"
+			 : y > o->slowest_y  ? "advice"
+					     : "timeline";
+
+	if (!brief)
+		return;
+	if (y < o->slowest_y) {
+		if (y < o->ranks_y || y >= o->ranks_y + o->n_rank_lines ||
+			rank >= brief->summary.ranks.n)
+			return;
+		select_rank(view, (long)rank);
+	}
+	lw_app_show(view->app, lw_view_find(to));
 }
 
 static bool request(struct lw_view *view, const struct lw_input *input)
@@ -307,6 +335,9 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 	case LW_REQUEST_BOTTOM:
 		select_rank(view, INT32_MAX);
 		return true;
+	case LW_REQUEST_CLICK:
+		click(view, input->y);
+		return true;
 	case LW_REQUEST_ENTER:
 		select_rank(view, at);
 		lw_app_show(view->app, lw_view_find("timeline"));
@@ -325,11 +356,19 @@ static bool copy(struct lw_view *view, FILE *out)
 	return brief != NULL;
 }
 
+static const struct lw_key_words words[] = {{LW_REQUEST_ENTER, "timeline of this rank", NULL},
+	{LW_REQUEST_VIEW + 1, "timeline", NULL}, {LW_REQUEST_VIEW + 4, "ranks", NULL},
+	{LW_REQUEST_VIEW + 7, "advice", NULL},
+	{LW_REQUEST_CLICK, NULL, "a rank: as Enter; advice, quality: its view"},
+	{LW_REQUEST_COPY, NULL, "copy the advice (OSC 52)"}, {0}};
+
 const struct lw_view_ops lw_view_overview = {
 	.name = "overview",
 	.label = "over",
 	.title = "how long a step is, what of it is exposed, who is slow, what to change",
-	.hint = "Enter timeline of this rank  2 timeline  5 ranks  8 advice",
+	.keys = {LW_CAN(UP) | LW_CAN(DOWN) | LW_CAN(PAGE_UP) | LW_CAN(PAGE_DOWN) | LW_CAN(TOP) |
+			 LW_CAN(BOTTOM) | LW_CAN(ENTER) | LW_CAN(CLICK),
+		words},
 	.state_bytes = sizeof(struct overview),
 	.draw = draw,
 	.request = request,

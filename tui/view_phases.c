@@ -452,39 +452,30 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 	}
 }
 
-static bool find(struct lw_view *view, const char *text, int by)
+static struct lw_table *table(struct lw_view *view)
 {
 	struct state *state = view->state;
 
-	return lw_table_find(&state->tables[state->side], text, by);
+	return &state->tables[state->side];
 }
 
-static bool copy(struct lw_view *view, FILE *out)
-{
-	const struct state *state = view->state;
-
-	return lw_table_copy(&state->tables[state->side], out);
-}
-
-static int write(struct lw_view *view, FILE *out)
-{
-	const struct state *state = view->state;
-
-	return lw_table_write(&state->tables[state->side], out);
-}
+static const struct lw_key_words words[] = {{LW_REQUEST_TURN, "step/rank/tensor", NULL},
+	{LW_REQUEST_SORT, "sort", NULL}, {LW_REQUEST_LEFT, "", NULL},
+	{LW_REQUEST_RIGHT, "columns", NULL},
+	{LW_REQUEST_ENTER, "show", "a step: in the timeline; else select it in all views"},
+	{LW_REQUEST_ZOOM_ALL, NULL, "the mean of all steps"}, {0}};
 
 const struct lw_view_ops lw_view_phases = {
 	.name = "phases",
 	.label = "phase",
 	.title = "NEGOTIATE, WAIT, ALLREDUCE, MISC and what was exposed: by step, rank, tensor",
-	.hint = "t step/rank/tensor  s sort  Left, Right columns  Enter show",
+	.keys = {LW_TABLE_CAN | LW_CAN(TURN) | LW_CAN(ENTER) | LW_CAN(NEXT_STEP) |
+			 LW_CAN(PREVIOUS_STEP) | LW_CAN(ZOOM_ALL),
+		words},
 	.state_bytes = sizeof(struct state),
 	.open = open,
 	.draw = draw,
 	.request = request,
-	.find = find,
-	.copy = copy,
-	.write = write,
-	.extension = "csv",
+	.table = table,
 	.done = done,
 };

@@ -443,39 +443,29 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 	return lw_table_request(&state->table, &inside);
 }
 
-static bool find(struct lw_view *view, const char *text, int by)
+static struct lw_table *table(struct lw_view *view)
 {
-	struct state *state = view->state;
-
-	return lw_table_find(&state->table, text, by);
+	return &((struct state *)view->state)->table;
 }
 
-static bool copy(struct lw_view *view, FILE *out)
-{
-	const struct state *state = view->state;
-
-	return lw_table_copy(&state->table, out);
-}
-
-static int write(struct lw_view *view, FILE *out)
-{
-	const struct state *state = view->state;
-
-	return lw_table_write(&state->table, out);
-}
+static const struct lw_key_words words[] = {
+	{LW_REQUEST_TURN, "map of late/step/compute/exposed", NULL},
+	{LW_REQUEST_PREVIOUS_STEP, "", NULL}, {LW_REQUEST_NEXT_STEP, "step", NULL},
+	{LW_REQUEST_ZOOM_IN, "closer", NULL}, {LW_REQUEST_SORT, "sort", NULL},
+	{LW_REQUEST_ENTER, NULL, "select this rank, in all views"},
+	{LW_REQUEST_ZOOM_ALL, NULL, "all steps in the map"}, {0}};
 
 const struct lw_view_ops lw_view_ranks = {
 	.name = "ranks",
 	.label = "rank",
 	.title = "a line a rank, who is late, and a map of rank x step",
-	.hint = "t map of late/step/compute/exposed  [ ] step  + closer  s sort",
+	.keys = {LW_TABLE_CAN | LW_CAN(TURN) | LW_CAN(ENTER) | LW_CAN(ZOOM_IN) | LW_CAN(ZOOM_OUT) |
+			 LW_CAN(NEXT_STEP) | LW_CAN(PREVIOUS_STEP) | LW_CAN(ZOOM_ALL),
+		words},
 	.state_bytes = sizeof(struct state),
 	.open = open,
 	.draw = draw,
 	.request = request,
-	.find = find,
-	.copy = copy,
-	.write = write,
-	.extension = "csv",
+	.table = table,
 	.done = done,
 };

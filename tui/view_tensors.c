@@ -461,40 +461,28 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 	       lw_table_request(&state->tables[state->side], &inside);
 }
 
-static bool find(struct lw_view *view, const char *text, int by)
+static struct lw_table *table(struct lw_view *view)
 {
 	struct state *state = view->state;
 
-	return state->is_made[state->side] && lw_table_find(&state->tables[state->side], text, by);
+	return state->is_made[state->side] ? &state->tables[state->side] : NULL;
 }
 
-static bool copy(struct lw_view *view, FILE *out)
-{
-	const struct state *state = view->state;
-
-	return state->is_made[state->side] && lw_table_copy(&state->tables[state->side], out);
-}
-
-static int write(struct lw_view *view, FILE *out)
-{
-	struct state *state = view->state;
-	int status = open_side(view, state->side);
-
-	return status < 0 ? status : lw_table_write(&state->tables[state->side], out);
-}
+static const struct lw_key_words words[] = {{LW_REQUEST_TURN, "tensors/batches/of a step", NULL},
+	{LW_REQUEST_ENTER, "details", NULL}, {LW_REQUEST_SORT, "sort", NULL},
+	{LW_REQUEST_SEARCH, "search", NULL}, {LW_REQUEST_ZOOM_ALL, NULL, "select no step"}, {0}};
 
 const struct lw_view_ops lw_view_tensors = {
 	.name = "tensors",
 	.label = "tensor",
 	.title = "tensors and batches: when they are ready, who is last, what they cost",
-	.hint = "t tensors/batches/of a step  Enter details  s sort  / search",
+	.keys = {LW_TABLE_CAN | LW_CAN(TURN) | LW_CAN(ENTER) | LW_CAN(NEXT_STEP) |
+			 LW_CAN(PREVIOUS_STEP) | LW_CAN(ZOOM_ALL),
+		words},
 	.state_bytes = sizeof(struct state),
 	.open = open,
 	.draw = draw,
 	.request = request,
-	.find = find,
-	.copy = copy,
-	.write = write,
-	.extension = "csv",
+	.table = table,
 	.done = done,
 };

@@ -479,11 +479,25 @@ static int write_csv(struct lw_view *view, FILE *out)
 		timeline->from_ns + timeline->column_ns * n_columns_of(view), out);
 }
 
+static const struct lw_key_words words[] = {{LW_REQUEST_NEXT_STEP, "step", "next step"},
+	{LW_REQUEST_ZOOM_IN, "", "closer"}, {LW_REQUEST_ZOOM_OUT, "zoom", "farther"},
+	{LW_REQUEST_NEXT_ITEM, "next", "next collective of this rank or tensor"},
+	{LW_REQUEST_FOLLOW, "follow", "follow this collective over all ranks"},
+	{LW_REQUEST_TURN, "tensors", "ranks down, or tensors"},
+	{LW_REQUEST_ENTER, "all", "all details of this collective"},
+	{LW_REQUEST_SORT, NULL, "lanes a rank: as fits, all, two, one"}, {0}};
+
 const struct lw_view_ops lw_view_timeline = {
 	.name = "timeline",
 	.label = "time",
 	.title = "what every rank or tensor did, when",
-	.hint = "] step  + z zoom  . next  f follow  t tensors  Enter all",
+	.keys = {LW_CAN(UP) | LW_CAN(DOWN) | LW_CAN(LEFT) | LW_CAN(RIGHT) | LW_CAN(PAGE_UP) |
+			 LW_CAN(PAGE_DOWN) | LW_CAN(TOP) | LW_CAN(BOTTOM) | LW_CAN(TURN) |
+			 LW_CAN(FOLLOW) | LW_CAN(SORT) | LW_CAN(CLICK) | LW_CAN(ENTER) |
+			 LW_CAN(NEXT_STEP) | LW_CAN(PREVIOUS_STEP) | LW_CAN(NEXT_ITEM) |
+			 LW_CAN(PREVIOUS_ITEM) | LW_CAN(ZOOM_IN) | LW_CAN(ZOOM_OUT) |
+			 LW_CAN(ZOOM_ALL),
+		words},
 	.state_bytes = sizeof(struct lw_timeline),
 	.open = open_view,
 	.draw = draw,
@@ -491,6 +505,5 @@ const struct lw_view_ops lw_view_timeline = {
 	.find = find,
 	.copy = copy,
 	.write = write_csv,
-	.extension = "csv",
 	.done = done,
 };

@@ -373,11 +373,20 @@ static bool copy(struct lw_view *view, FILE *out)
 	return true;
 }
 
+static const struct lw_key_words words[] = {{LW_REQUEST_UP, "", NULL},
+	{LW_REQUEST_DOWN, "choose", NULL}, {LW_REQUEST_LEFT, "", "less"},
+	{LW_REQUEST_RIGHT, "turn", "more"}, {LW_REQUEST_PAGE_UP, NULL, "much more"},
+	{LW_REQUEST_PAGE_DOWN, NULL, "much less"}, {LW_REQUEST_RESET, "as recorded", NULL},
+	{LW_REQUEST_COPY, "copy lines", NULL}, {0}};
+
 const struct lw_view_ops lw_view_whatif = {
 	.name = "what-if",
 	.label = "what-if",
 	.title = "turn a setting, the network, the ranks: the predicted step answers at once",
-	.hint = "Up Down choose  Left Right turn  R as recorded  y copy lines",
+	.keys = {LW_CAN(UP) | LW_CAN(DOWN) | LW_CAN(LEFT) | LW_CAN(RIGHT) | LW_CAN(PAGE_UP) |
+			 LW_CAN(PAGE_DOWN) | LW_CAN(TOP) | LW_CAN(BOTTOM) | LW_CAN(ZOOM_IN) |
+			 LW_CAN(ZOOM_OUT) | LW_CAN(RESET) | LW_CAN(CLICK),
+		words},
 	.state_bytes = sizeof(struct state),
 	.open = open,
 	.draw = draw,

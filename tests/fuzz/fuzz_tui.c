@@ -43,8 +43,8 @@ static struct lw_data *run_of(size_t which)
 static bool is_writing(const struct lw_app *app, uint32_t key)
 {
 	/* what writes files is tested elsewhere */
-	return lw_key_request(key, "") == LW_REQUEST_EXPORT ||
-	       lw_key_request(key, "") == LW_REQUEST_SNAPSHOT ||
+	return lw_key_request(key) == LW_REQUEST_EXPORT ||
+	       lw_key_request(key) == LW_REQUEST_SNAPSHOT ||
 	       (app->mode == LW_APP_COMMAND && key == LW_KEY_ENTER);
 }
 
