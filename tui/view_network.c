@@ -242,8 +242,61 @@ static void done(struct lw_view *view)
 
 enum { FACT_LINES = 8, HEADING_LINES = 1, LEAST_TABLE_LINES = 6 };
 
-static void draw_facts(const struct lw_summary *summary, bool is_one_view, struct lw_pane pane)
+static size_t count_sockets(const struct rows *rows)
 {
+	const struct lw_rank *rank;
+	size_t n = 0;
+
+	lw_vec_foreach (rank, &rows->run->ranks)
+		n += rank->n_sockets;
+	return n;
+}
+
+static size_t count_samples(const struct rows *rows)
+{
+	const struct lw_rank *rank;
+	size_t n = 0;
+
+	lw_vec_foreach (rank, &rows->run->ranks)
+		n += rank->traffic.n;
+	return n;
+}
+
+static size_t count_connections(const struct rows *rows)
+{
+	return rows->connections.n;
+}
+
+/* What this run has of the network: who misses something sees that it was not recorded. */
+static void draw_sources(const struct rows *rows, struct lw_pane pane, int y)
+{
+	static const struct {
+		const char *what;
+		size_t (*count)(const struct rows *rows);
+	} kinds[] = {
+		{"sockets", count_sockets},
+		{"samples of their traffic", count_samples},
+		{"TCP connections", count_connections},
+	};
+	int x = 1 + lw_pane_print(pane, 1, y, LW_STYLE_DIM, "recorded");
+
+	x = x > 20 ? x + 1 : 20;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		size_t n = kinds[i].count(rows);
+
+		if (n)
+			x += lw_pane_print(pane, x, y, LW_STYLE_DIM, "%s%zu %s", i ? ", " : "", n,
+				kinds[i].what);
+		else
+			x += lw_pane_print(
+				pane, x, y, LW_STYLE_DIM, "%sno %s", i ? ", " : "", kinds[i].what);
+	}
+}
+
+static void draw_facts(
+	const struct lw_summary *summary, const struct rows *rows, struct lw_pane pane)
+{
+	bool is_one_view = rows->run->is_import;
 	const struct {
 		const char *name;
 		const struct lw_figure *figure;
@@ -279,8 +332,7 @@ static void draw_facts(const struct lw_summary *summary, bool is_one_view, struc
 				facts[i].format(value, text), lw_how_name(facts[i].figure->how),
 				facts[i].note);
 	}
-	lw_pane_print(pane, 1, 1 + N_FACTS, LW_STYLE_DIM,
-		"NIC counters, packets and RDMA: not in this run");
+	draw_sources(rows, pane, 1 + N_FACTS);
 }
 
 static int table_lines(int height)
@@ -322,7 +374,7 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	else
 		lw_pane_wrap(table, 1, 1, table.width - 2, LW_STYLE_WARN, nothing[state->side]);
 	if (n_lines < pane.height - HEADING_LINES)
-		draw_facts(&view->data->analysis->summary, state->rows.run->is_import,
+		draw_facts(&view->data->analysis->summary, &state->rows,
 			lw_pane_part(pane, 0, HEADING_LINES + n_lines, pane.width, FACT_LINES));
 }
 
