@@ -275,7 +275,7 @@ static void draw_sources(const struct rows *rows, struct lw_pane pane, int y)
 		size_t (*count)(const struct rows *rows);
 	} kinds[] = {
 		{"sockets", count_sockets},
-		{"samples of their traffic", count_samples},
+		{"traffic samples", count_samples},
 		{"TCP connections", count_connections},
 	};
 	int x = 1 + lw_pane_print(pane, 1, y, LW_STYLE_DIM, "recorded");
