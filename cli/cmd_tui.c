@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "cli/cmd.h"
 #include "tui/app.h"
 #include "tui/screen.h"
@@ -89,8 +90,10 @@ static int show(struct lw_app *app, const struct options *options)
 		lw_app_show(app, settings.view);
 	status = lw_screen_run(app, &options->screen);
 	settings.view = app->current;
-	if (status == LW_OK)
-		lw_settings_write(&settings);
+	if (status == LW_OK && lw_settings_write(&settings) < 0) {
+		lw_cli_say("the view is not remembered: %s", lw_error_text());
+		lw_error_clear();
+	}
 	return status;
 }
 

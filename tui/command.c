@@ -21,10 +21,15 @@ int lw_app_write_screen(const struct lw_app *app, FILE *out)
 	return ferror(out) ? lw_fail(LW_ERR_IO, "cannot write: %s", strerror(errno)) : LW_OK;
 }
 
+static bool has_csv(const struct lw_view_ops *ops)
+{
+	return ops->write || ops->table;
+}
+
 /* A name that nothing has yet: lapwing-ranks.csv, lapwing-ranks-2.csv, .. */
 static void free_name(const struct lw_view_ops *ops, char path[LW_APP_LINE_BYTES])
 {
-	const char *extension = ops->write || ops->table ? "csv" : "txt";
+	const char *extension = has_csv(ops) ? "csv" : "txt";
 
 	snprintf(path, LW_APP_LINE_BYTES, "lapwing-%s.%s", ops->name, extension);
 	for (int i = 2; i < 1000 && access(path, F_OK) == 0; i++)
@@ -38,6 +43,11 @@ void lw_app_export(struct lw_app *app, const char *path)
 	int status;
 	FILE *out;
 
+	lw_app_draw(app); /* opens the view, if it was not shown yet */
+	if (!app->data->analysis && has_csv(view->ops)) {
+		lw_app_say(app, true, "there is nothing to write yet");
+		return;
+	}
 	if (!*path) {
 		free_name(view->ops, made_up);
 		path = made_up;
@@ -47,7 +57,6 @@ void lw_app_export(struct lw_app *app, const char *path)
 		lw_app_say(app, true, "cannot write %s: %s", path, strerror(errno));
 		return;
 	}
-	lw_app_draw(app);
 	status = lw_app_write(app, out);
 	if (fclose(out) != 0 && status == LW_OK)
 		status = lw_fail(LW_ERR_IO, "%s", strerror(errno));

@@ -96,10 +96,13 @@ static void show(const struct lw_cells *cells)
 
 /* ---- giving the terminal back --------------------------------------------------------------------- */
 
+#define PASTE_ON  "\033[?2004h" /* the terminal says where pasted text begins and ends */
+#define PASTE_OFF "\033[?2004l"
+
 static struct termios before;
 static char restoring[256]; /* what the terminal is told; made while all is well */
 static size_t n_restoring;
-static volatile sig_atomic_t ending;
+static volatile sig_atomic_t ending, stopping;
 
 static void add_restoring(const char *text)
 {
@@ -125,6 +128,18 @@ static void asked_to_end(int number)
 	ending = number;
 }
 
+/* Past ncurses, which has written all it had. */
+static void tell(const char *text)
+{
+	fputs(text, stdout);
+	fflush(stdout);
+}
+
+static void asked_to_stop(int number)
+{
+	stopping = number;
+}
+
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGQUIT};
 static const int ends[] = {SIGTERM, SIGHUP, SIGINT};
 
@@ -133,9 +148,10 @@ static void prepare_for_signals(void)
 	struct sigaction crash = {
 		.sa_handler = crashed, .sa_flags = (int)SA_RESETHAND | SA_NODEFER};
 	struct sigaction end = {.sa_handler = asked_to_end};
+	struct sigaction stop = {.sa_handler = asked_to_stop};
 
 	n_restoring = 0;
-	add_restoring("\033[?1006l\033[?1000l");
+	add_restoring(PASTE_OFF "\033[?1006l\033[?1000l");
 	add_restoring(keypad_local);
 	add_restoring(exit_attribute_mode);
 	add_restoring(orig_pair);
@@ -145,6 +161,23 @@ static void prepare_for_signals(void)
 		sigaction(crashes[i], &crash, NULL);
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		sigaction(ends[i], &end, NULL);
+	sigaction(SIGTSTP, &stop, NULL);
+}
+
+/* Ctrl-Z: the terminal is the shell's until the shell goes on with this program. */
+static void stop_for_a_while(void)
+{
+	struct sigaction stop = {.sa_handler = asked_to_stop};
+
+	stopping = 0;
+	tell(PASTE_OFF);
+	endwin();
+	signal(SIGTSTP, SIG_DFL);
+	raise(SIGTSTP);
+	sigaction(SIGTSTP, &stop, NULL);
+	tell(PASTE_ON);
+	clearok(stdscr, TRUE);
+	refresh();
 }
 
 /* ---- keys ----------------------------------------------------------------------------------------- */
@@ -193,11 +226,100 @@ static void take_mouse(struct lw_app *app)
 		lw_app_key(app, LW_KEY_CLICK, event.x, event.y);
 }
 
+/* Between the marks of a paste; an end that does not come is not waited for. */
+static bool is_pasting;
+
+static bool has_next(int wait_ms, wint_t *ret_code)
+{
+	int kind;
+
+	timeout(wait_ms);
+	kind = get_wch(ret_code);
+	if (kind == KEY_CODE_YES) /* a key that ncurses knows: no part of a sequence */
+		unget_wch(*ret_code);
+	return kind == OK;
+}
+
+enum { PASTE_BEGINS = 200, PASTE_ENDS = 201, MOST_SEQUENCE = 4096, MOST_IDLE = 10 };
+
+/* ESC [ parameters letter; ESC O likewise. Return: its first parameter. */
+static int skip_control(void)
+{
+	int parameter = 0;
+	bool is_first = true;
+	wint_t code;
+
+	for (int i = 0; i < MOST_SEQUENCE && has_next(ESCAPE_MS, &code); i++) {
+		if (code >= 0x40 && code <= 0x7e)
+			break;
+		is_first &= code >= '0' && code <= '9';
+		if (is_first && parameter < PASTE_ENDS)
+			parameter = parameter * 10 + (int)(code - '0');
+	}
+	return parameter;
+}
+
+/* ESC ] .. and its kin: to the bell or to ESC \. */
+static void skip_string(void)
+{
+	wint_t code = 0, last = 0;
+
+	for (int i = 0; i < MOST_SEQUENCE && has_next(ESCAPE_MS, &code); i++) {
+		if (code == '\a' || (last == 0x1b && code == '\\'))
+			return;
+		last = code;
+	}
+}
+
+/* After ESC: what comes with it at once is no key but a sequence that ncurses does not know. Return: it was one. */
+static bool skip_sequence(void)
+{
+	wint_t code;
+	int parameter;
+
+	if (!has_next(0, &code))
+		return false;
+	switch (code) {
+	case '[':
+		parameter = skip_control();
+		if (parameter == PASTE_BEGINS || parameter == PASTE_ENDS)
+			is_pasting = parameter == PASTE_BEGINS;
+		return true;
+	case 'O':
+		skip_control();
+		return true;
+	case ']':
+	case 'P':
+	case 'X':
+	case '^':
+	case '_':
+		skip_string();
+		return true;
+	default:
+		unget_wch((wchar_t)code); /* Escape, then another key */
+		return false;
+	}
+}
+
+/* What is pasted is text for a prompt, and no keys. */
+static void paste(struct lw_app *app, wint_t code)
+{
+	if ((app->mode == LW_APP_SEARCH || app->mode == LW_APP_COMMAND) && code >= 0x20)
+		lw_app_key(app, code, 0, 0);
+}
+
 /* Return: LW_OK, LW_ERR_NOMEM. */
 static int take_key(struct lw_app *app, int kind, wint_t code)
 {
 	if (kind == KEY_CODE_YES && code == KEY_RESIZE)
 		return lw_app_resize(app, COLS, LINES);
+	if (kind == OK && code == LW_KEY_ESCAPE && skip_sequence())
+		return LW_OK;
+	if (is_pasting) {
+		if (kind == OK)
+			paste(app, code);
+		return LW_OK;
+	}
 	if (kind == KEY_CODE_YES && code == KEY_MOUSE)
 		take_mouse(app);
 	else if (kind == KEY_CODE_YES)
@@ -282,13 +404,14 @@ static int begin(const struct lw_screen_options *options)
 		mouseinterval(0);
 	}
 	prepare_for_signals();
+	tell(PASTE_ON);
 	return LW_OK;
 }
 
 int lw_screen_run(struct lw_app *app, const struct lw_screen_options *options)
 {
 	bool must_draw = true;
-	int status;
+	int status, n_idle = 0;
 
 	app->cells.is_ascii = !lw_screen_is_utf8() || options->is_ascii;
 	status = begin(options);
@@ -312,6 +435,12 @@ int lw_screen_run(struct lw_app *app, const struct lw_screen_options *options)
 		must_draw = app->must_redraw = false;
 		timeout(is_busy ? 0 : TICK_MS);
 		kind = get_wch(&code);
+		n_idle = kind == ERR ? n_idle + 1 : 0;
+		is_pasting &= n_idle < MOST_IDLE;
+		if (stopping) {
+			stop_for_a_while();
+			must_draw = true;
+		}
 		while (kind != ERR && status == LW_OK) { /* all there are, then one picture */
 			must_draw = true;
 			status = take_key(app, kind, code);
@@ -319,6 +448,7 @@ int lw_screen_run(struct lw_app *app, const struct lw_screen_options *options)
 			kind = app->is_over ? ERR : get_wch(&code);
 		}
 	}
+	tell(PASTE_OFF);
 	endwin();
 	if (ending) {
 		signal(ending, SIG_DFL);

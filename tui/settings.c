@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tui/settings.h"
 
+#include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "tui/view.h"
 
 /* Return: there is a place. The specification wants an absolute path, and others ignored. */
@@ -60,23 +63,27 @@ static void make_folders(char *path)
 	mkdir(path, 0700);
 }
 
-bool lw_settings_write(const struct lw_settings *settings)
+int lw_settings_write(const struct lw_settings *settings)
 {
 	char path[PATH_MAX], next[PATH_MAX];
 	bool is_written;
 	FILE *out;
 
-	if (!folder(path) || settings->view < 0)
-		return false;
+	if (settings->view < 0)
+		return LW_OK;
+	if (!folder(path))
+		return lw_fail(LW_ERR_IO, "neither XDG_CONFIG_HOME nor HOME names a folder");
 	make_folders(path);
 	strcat(path, "/tui");
 	snprintf(next, sizeof(next), "%.*s.new", PATH_MAX - 8, path);
 	out = fopen(next, "we");
 	if (!out)
-		return false;
+		return lw_fail(LW_ERR_IO, "%s: %s", next, strerror(errno));
 	fprintf(out, "view=%s\n", lw_views[settings->view]->name);
 	is_written = fclose(out) == 0 && rename(next, path) == 0;
-	if (!is_written)
-		unlink(next);
-	return is_written;
+	if (is_written)
+		return LW_OK;
+	lw_fail(LW_ERR_IO, "%s: %s", path, strerror(errno));
+	unlink(next);
+	return LW_ERR_IO;
 }

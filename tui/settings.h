@@ -7,15 +7,13 @@
 #ifndef LAPWING_TUI_SETTINGS_H
 #define LAPWING_TUI_SETTINGS_H
 
-#include <stdbool.h>
-
 struct lw_settings {
 	int view; /* index, -1: none remembered */
 };
 
 void lw_settings_read(struct lw_settings *ret_settings);
 
-/** lw_settings_write() - Return: written. */
-bool lw_settings_write(const struct lw_settings *settings);
+/** lw_settings_write() - Return: LW_OK (also where there is nothing to remember) or LW_ERR_IO. */
+int lw_settings_write(const struct lw_settings *settings);
 
 #endif /* LAPWING_TUI_SETTINGS_H */

@@ -45,6 +45,22 @@ class Terminal:
     def type(self, text):
         self.tmux("send-keys", "-l", text)
 
+    def click(self, x, y):
+        """On column @x, line @y, from 0: in the coding that the program asked this terminal for."""
+        if self.tmux("display-message", "-p", "#{mouse_sgr_flag}").strip() == "1":
+            self.type(f"\x1b[<0;{x + 1};{y + 1}M\x1b[<0;{x + 1};{y + 1}m")
+        else:
+            self.type(f"\x1b[M {chr(33 + x)}{chr(33 + y)}\x1b[M#{chr(33 + x)}{chr(33 + y)}")
+
+    def paste(self, text):
+        """As a terminal does: with marks around it if the program asked for them."""
+        self.tmux("set-buffer", text)
+        self.tmux("paste-buffer", "-p", "-d")
+
+    def flags(self):
+        """Of the terminal: is the other screen shown, is there a cursor, does the mouse report."""
+        return self.tmux("display-message", "-p", "#{alternate_on} #{cursor_flag} #{mouse_any_flag}").strip()
+
     def resize(self, width, height):
         self.tmux("resize-window", "-x", str(width), "-y", str(height))
 

@@ -237,6 +237,21 @@ static void test_what_cannot_be_copied_or_written_is_said(void **state)
 	close_run(&o);
 }
 
+static void test_nothing_is_written_before_the_run_is_read(void **state)
+{
+	struct opened o = {0};
+
+	(void)state;
+	assert_int_equal(lw_app_init(&o.app, &o.data, "run"), LW_OK);
+	assert_int_equal(lw_app_resize(&o.app, 120, 40), LW_OK);
+	press(&o, "4 e");
+	assert_string_equal(bottom(&o), " ! there is nothing to write yet");
+	assert_int_not_equal(access("lapwing-tensors.csv", F_OK), 0);
+	press(&o, "<Down> y /x <Enter>");
+	assert_string_equal(bottom(&o), " ! 'x' is not here");
+	lw_app_done(&o.app);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +262,7 @@ int main(void)
 		cmocka_unit_test(test_a_click_on_a_line_of_the_overview_opens_what_it_is_about),
 		cmocka_unit_test(test_a_search_begins_with_what_is_selected),
 		cmocka_unit_test(test_what_cannot_be_copied_or_written_is_said),
+		cmocka_unit_test(test_nothing_is_written_before_the_run_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
