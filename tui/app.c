@@ -88,6 +88,22 @@ static int tab_text(const struct lw_app *app, int view, char text[32])
 	return lw_text_width(text);
 }
 
+/* The first name on the second line, so that the one that is shown is there too. */
+static int first_tab(const struct lw_app *app)
+{
+	int first = app->current, width = 2; /* brackets */
+	char text[32];
+
+	for (int i = app->current + (app->current + 1 < LW_VIEW_COUNT); i >= 0; i--) {
+		width += tab_text(app, i, text) + 1;
+		if (width > app->cells.width)
+			break;
+		if (i < first)
+			first = i;
+	}
+	return first;
+}
+
 static void draw_top(struct lw_app *app, struct lw_pane all)
 {
 	const struct lw_brief *brief = lw_data_brief(app->data);
@@ -99,7 +115,7 @@ static void draw_top(struct lw_app *app, struct lw_pane all)
 	if (brief)
 		lw_pane_text(all, x, 0, all.width - x - 1, LW_STYLE_TITLE, brief->job);
 	x = 0;
-	for (int i = 0; i < LW_VIEW_COUNT; i++) {
+	for (int i = first_tab(app); i < LW_VIEW_COUNT; i++) {
 		int width = tab_text(app, i, tab);
 
 		if (i == app->current) /* brackets: not by style alone */
@@ -108,6 +124,8 @@ static void draw_top(struct lw_app *app, struct lw_pane all)
 			lw_pane_text(all, x + 1, 1, width, LW_STYLE_DIM, tab);
 		x += width + 1;
 	}
+	if (first_tab(app) > 0 && first_tab(app) < app->current)
+		lw_pane_rune(all, 0, 1, LW_STYLE_DIM, lw_glyph(all.cells, LW_GLYPH_CUT));
 }
 
 static void draw_bottom(struct lw_app *app, struct lw_pane all)
@@ -400,7 +418,7 @@ static bool click_tab(struct lw_app *app, int x, int y)
 
 	if (y != 1)
 		return false;
-	for (int i = 0; i < LW_VIEW_COUNT; i++) {
+	for (int i = first_tab(app); i < LW_VIEW_COUNT; i++) {
 		char tab[32];
 		int width = tab_text(app, i, tab);
 

@@ -325,5 +325,8 @@ int lw_pane_wrap(
 		else
 			text += strspn(text, " ");
 	}
+	if (y < pane.height && y + n_lines > pane.height) /* there is more than can be seen */
+		lw_pane_rune(pane, x + width - 1, pane.height - 1, style,
+			lw_glyph(pane.cells, LW_GLYPH_CUT));
 	return n_lines;
 }

@@ -72,12 +72,13 @@ bool lw_model_scaling_tick(struct lw_view *view)
 /* Efficiency from 0 to 1: certain up to the low end, then the interval, the value marked. */
 static void draw_band(struct lw_pane pane, int x, int y, int width, const struct lw_figure *frac)
 {
-	int low = (int)lround(width * (isfinite(frac->low) ? frac->low : frac->value));
-	int high = (int)lround(width * (isfinite(frac->high) ? frac->high : frac->value));
-	int at = (int)lround(width * frac->value);
+	int low, high, at;
 
 	if (width < LEAST_BAR || !isfinite(frac->value))
 		return;
+	low = (int)lround(width * (isfinite(frac->low) ? frac->low : frac->value));
+	high = (int)lround(width * (isfinite(frac->high) ? frac->high : frac->value));
+	at = (int)lround(width * frac->value);
 	low = low > width ? width : low;
 	high = high > width ? width : high;
 	lw_pane_fill(pane, x, y, low, LW_STYLE_COMPUTE, lw_glyph(pane.cells, LW_GLYPH_COMPUTE));
@@ -91,7 +92,7 @@ static void draw_ranks(const struct lw_model_state *state, struct lw_pane pane, 
 {
 	const struct lw_forecast *one = &state->scaling.forecasts[i];
 	struct lw_figure frac = lw_answer_efficiency(&state->scaling, one);
-	char step[LW_UNIT_TEXT_BYTES], range[32] = "";
+	char step[LW_UNIT_TEXT_BYTES], range[32] = "", percent[16] = "?", times[16] = "?";
 	int x;
 
 	if (!lw_answer_is_made(&state->scaling, i)) {
@@ -104,21 +105,24 @@ static void draw_ranks(const struct lw_model_state *state, struct lw_pane pane, 
 		lw_pane_print(pane, 1, y, LW_STYLE_DIM, "%6u  not known", state->scaling.curve[i]);
 		return;
 	}
+	if (isfinite(frac.value)) {
+		snprintf(percent, sizeof(percent), "%.1f %%", 100 * frac.value);
+		snprintf(times, sizeof(times), "%.2f", frac.value * one->prediction.n_ranks);
+	}
 	x = 1 + lw_pane_print(pane, 1, y,
 			one->prediction.is_recorded ? LW_STYLE_STRONG : LW_STYLE_TEXT,
-			"%6u%c %8s %7.1f %% %15s %6.2f  ", one->prediction.n_ranks,
+			"%6u%c %8s %9s %15s %6s  ", one->prediction.n_ranks,
 			one->prediction.is_recorded       ? 'r'
 			: one->prediction.is_extrapolated ? 'x'
 							  : ' ',
-			lw_ns_format(one->prediction.step_ns.value, step), 100 * frac.value, range,
-			frac.value * one->prediction.n_ranks);
+			lw_ns_format(one->prediction.step_ns.value, step), percent, range, times);
 	draw_band(pane, x, y, pane.width - x - 1, &frac);
 }
 
 void lw_model_scaling_draw(struct lw_model_state *state, struct lw_pane pane)
 {
 	const struct lw_answer *answer = &state->scaling;
-	int y = 0;
+	int y = 0, n_notes = pane.height > 7 ? 3 : 0;
 
 	if (!state->is_asked) {
 		lw_pane_print(pane, 1, 0, LW_STYLE_DIM, "...");
@@ -132,7 +136,7 @@ void lw_model_scaling_draw(struct lw_model_state *state, struct lw_pane pane)
 		"efficient", "95 %", "faster", "0 to 100 %; light: 95 %");
 	if (state->top_rank >= answer->n_curve)
 		state->top_rank = answer->n_curve - 1;
-	for (size_t i = state->top_rank; i < answer->n_curve && y < pane.height - 3; i++)
+	for (size_t i = state->top_rank; i < answer->n_curve && y < pane.height - n_notes; i++)
 		draw_ranks(state, pane, y++, i);
 	if (state->n_made == answer->n_forecasts && state->why_not[0])
 		y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_WARN, state->why_not);

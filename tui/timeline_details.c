@@ -362,8 +362,11 @@ static void draw_full(struct lw_timeline *timeline, struct lw_pane pane)
 				timeline->details_top + (size_t)y == 0 ? LW_STYLE_STRONG
 								       : LW_STYLE_TEXT,
 				"%s", text);
-	if (timeline->details_top + (size_t)pane.height < n)
-		lw_pane_right(pane, pane.width, pane.height - 1, 12, LW_STYLE_DIM, " more below");
+	if (timeline->details_top + (size_t)pane.height < n) {
+		lw_pane_rune(pane, pane.width - 12, pane.height - 1, LW_STYLE_DIM,
+			lw_glyph(pane.cells, LW_GLYPH_CUT));
+		lw_pane_right(pane, pane.width, pane.height - 1, 11, LW_STYLE_DIM, " more below");
+	}
 }
 
 /* Beside the rows: each rank's part, as the rows show it. Return: the line after it. */

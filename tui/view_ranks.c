@@ -329,9 +329,7 @@ static void draw_words(const struct state *state, struct lw_pane pane)
 {
 	enum lw_style style = state->rows.summary->stragglers.n ? LW_STYLE_WARN : LW_STYLE_DIM;
 
-	if (lw_pane_wrap(pane, 1, 0, pane.width - 2, style, state->words) > pane.height)
-		lw_pane_rune(pane, pane.width - 1, pane.height - 1, style,
-			lw_glyph(pane.cells, LW_GLYPH_CUT));
+	lw_pane_wrap(pane, 1, 0, pane.width - 2, style, state->words);
 }
 
 static void draw(struct lw_view *view, struct lw_pane pane)

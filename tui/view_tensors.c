@@ -321,12 +321,14 @@ static void draw_details(struct state *state, struct lw_pane pane)
 
 /* ---- drawing ------------------------------------------------------------------------------------ */
 
-enum { HEADING_LINES = 2, LEAST_FOR_HALVES = 12 };
+enum { HEADING_LINES = 2, LEAST_FOR_DETAILS = 9, LEAST_FOR_HALVES = 12 };
 
 static int table_lines(const struct state *state, int height)
 {
 	int n_lines = height - HEADING_LINES;
 
+	if (state->has_details && height < LEAST_FOR_DETAILS)
+		return 0; /* they name what is selected */
 	if (state->has_details && height < LEAST_FOR_HALVES)
 		return 2; /* titles, and what is selected */
 	return state->has_details ? n_lines - n_lines / 2 : n_lines;
@@ -366,7 +368,9 @@ static void draw_heading(struct lw_view *view, struct lw_pane pane)
 		snprintf(text, sizeof(text), "Batches as they recur: mean of %zu steps",
 			summary->n_steps);
 	else
-		snprintf(text, sizeof(text), "Batches of step %d%s  ([ ] another step)",
+		snprintf(text, sizeof(text),
+			lw_run_n_steps(run) ? "Batches of step %d%s  ([ ] another step)"
+					    : "Batches of a step: no step was found",
 			state->shown_step,
 			lw_summary_is_counted(run, (size_t)state->shown_step)
 				? ""

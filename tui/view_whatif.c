@@ -260,22 +260,26 @@ static void draw_timeline(const struct state *state, struct lw_pane pane)
 	}
 }
 
+enum { LEAST_SLIDERS = 2 }; /* are seen, whatever there is to say above them */
+
 static void draw(struct lw_view *view, struct lw_pane pane)
 {
 	struct state *state = view->state;
 	char text[LW_REPLY_TEXT_BYTES];
 	bool is_roomy = pane.height >= 30;
+	struct lw_pane top = lw_pane_part(pane, 0, 0, pane.width, pane.height - LEAST_SLIDERS);
 	int y = 0;
 
 	if (!state->is_open) {
 		lw_predict_refuse(pane, state->why_not);
 		return;
 	}
-	y += lw_pane_wrap(pane, 1, y, pane.width - 2,
+	y += lw_pane_wrap(top, 1, y, top.width - 2,
 		state->reply.is_known ? LW_STYLE_STRONG : LW_STYLE_BAD,
 		lw_reply_step(&state->reply, text));
-	y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_WARN,
+	y += lw_pane_wrap(top, 1, y, top.width - 2, LW_STYLE_WARN,
 		lw_reply_doubt(&state->asker, &state->reply, text));
+	y = y < top.height ? y : top.height;
 	y += is_roomy;
 	state->y = y;
 	state->first = 0;

@@ -200,6 +200,34 @@ static void test_a_click_on_a_line_of_the_overview_opens_what_it_is_about(void *
 	close_run(&o);
 }
 
+static void test_the_view_that_is_shown_has_its_name_on_the_narrowest_screen(void **state)
+{
+	char text[4 * 120 + 1], wanted[32];
+	struct opened o;
+
+	(void)state;
+	open_run(&o, "slow_rank");
+	assert_int_equal(lw_app_resize(&o.app, 40, 8), LW_OK);
+	for (int view = 0; view < LW_VIEW_COUNT; view++) {
+		const char *at;
+
+		lw_app_show(&o.app, view);
+		lw_app_draw(&o.app);
+		snprintf(wanted, sizeof(wanted), "[%c%s]",
+			(char)lw_key_of(LW_REQUEST_VIEW + (enum lw_request)view),
+			lw_views[view]->label);
+		o.app.cells.is_ascii = true; /* one byte a column */
+		lw_app_draw(&o.app);
+		at = strstr(lw_cells_line(&o.app.cells, 1, text), wanted);
+		assert_non_null(at);
+		if (view + 1 == LW_VIEW_COUNT)
+			continue;
+		lw_app_key(&o.app, LW_KEY_CLICK, (int)(at - text + (long)strlen(wanted)), 1);
+		assert_int_equal(o.app.current, view + 1);
+	}
+	close_run(&o);
+}
+
 static void test_a_search_begins_with_what_is_selected(void **state)
 {
 	struct opened o;
@@ -260,6 +288,7 @@ int main(void)
 		cmocka_unit_test(test_help_lists_what_works_in_the_view),
 		cmocka_unit_test(test_a_key_that_does_nothing_says_where_it_does_something),
 		cmocka_unit_test(test_a_click_on_a_line_of_the_overview_opens_what_it_is_about),
+		cmocka_unit_test(test_the_view_that_is_shown_has_its_name_on_the_narrowest_screen),
 		cmocka_unit_test(test_a_search_begins_with_what_is_selected),
 		cmocka_unit_test(test_what_cannot_be_copied_or_written_is_said),
 		cmocka_unit_test(test_nothing_is_written_before_the_run_is_read),
