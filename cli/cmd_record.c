@@ -14,7 +14,7 @@ int lw_cmd_record(int argc, char **argv)
 		"Runs COMMAND, unchanged, and records what every rank of it does.\n\n"
 		"  lapwing record -- mpirun -np 4 python3 train.py          one file\n"
 		"  mpirun -np 4 lapwing record -- python3 train.py          one file a rank\n"
-		"  LD_PRELOAD=liblapwing.so LAPWING_OUT=run.lapwing mpirun -np 4 ...   without record"
+		"  LD_PRELOAD=liblapwing.so LAPWING_OUT=run.lapwing mpirun ...   without record"
 		"\vReturns COMMAND's exit code, 128 + N when signal N ended it; 126 not executable,"
 		" 127 not found; 1 or 2 when record itself could not start (COMMAND then has not run).",
 		children, NULL, NULL};
