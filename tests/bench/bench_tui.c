@@ -5,11 +5,19 @@
  *	bench_tui RUN [REPEATS]
  *
  * RUN is analysed twice: the first time nothing of it was stored, the second time its figures are in the file, and
- * the first picture comes from there. Wall time for what the user waits for, at 200 x 60. Prints one JSON line.
+ * the first picture comes from there. Then `lapwing tui RUN` of this build runs in a terminal of its own, and what is
+ * timed is what its user waits for: from the key to the first and to the last byte that the terminal gets, when a
+ * view is shown first and when it is shown again. Wall time, at 200 x 60. Prints one JSON line.
  */
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "tui/app.h"
@@ -84,6 +92,104 @@ static void measure_view(struct lw_app *app, int view, size_t n_repeats)
 		lw_views[view]->name, open_ns, took_ns[n_repeats / 2], took_ns[n_repeats - 1]);
 }
 
+/* ---- the program in a terminal -------------------------------------------------------------------- */
+
+enum { QUIET_MS = 700, MOST_MS = 60000, TEXT_BYTES = 1 << 18 };
+
+struct terminal {
+	int fd;
+	pid_t child;
+	char text[TEXT_BYTES + 1]; /* what it was told since the last key */
+	size_t n;
+};
+
+/* `lapwing` stands beside the folder of this program. */
+static _Noreturn void become_lapwing(const char *path)
+{
+	char own[3000] = "", lapwing[3100];
+	ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
+
+	own[n > 0 ? n : 0] = 0;
+	own[strrchr(own, '/') - own] = 0;
+	snprintf(lapwing, sizeof(lapwing), "%s/../bin/lapwing", own);
+	setenv("TERM", "xterm-256color", 1);
+	setenv("XDG_CONFIG_HOME", "/nowhere", 1);
+	execl(lapwing, "lapwing", "tui", "--view", "overview", path, NULL);
+	_exit(127);
+}
+
+/* Takes what comes until it is @text (NULL: anything) and then nothing for a while. Times since @start_ns. */
+static void watch(struct terminal *t, const char *text, double start_ns, double *ret_first_ns,
+	double *ret_last_ns)
+{
+	bool is_seen = false;
+
+	*ret_first_ns = *ret_last_ns = 0;
+	for (t->n = 0; now_ns() - start_ns < MOST_MS * 1e6;) {
+		struct pollfd one = {.fd = t->fd, .events = POLLIN};
+		ssize_t n;
+
+		if (poll(&one, 1, is_seen ? QUIET_MS : 100) == 0) {
+			if (is_seen)
+				return;
+			continue;
+		}
+		if (t->n >= TEXT_BYTES / 2)
+			t->n = 0;
+		n = read(t->fd, t->text + t->n, TEXT_BYTES - t->n);
+		if (n <= 0)
+			break;
+		*ret_last_ns = now_ns() - start_ns;
+		if (!*ret_first_ns)
+			*ret_first_ns = *ret_last_ns;
+		t->n += (size_t)n;
+		t->text[t->n] = 0;
+		is_seen |= !text || strstr(t->text, text);
+	}
+	lw_fail(LW_ERR_IO, "lapwing tui showed nothing more");
+	die();
+}
+
+static void press(struct terminal *t, char key, double *ret_first_ns, double *ret_last_ns)
+{
+	double start_ns = now_ns();
+
+	if (write(t->fd, &key, 1) != 1)
+		die();
+	watch(t, NULL, start_ns, ret_first_ns, ret_last_ns);
+}
+
+static void measure_shown(const char *path)
+{
+	static struct terminal t;
+	struct winsize size = {.ws_row = HEIGHT, .ws_col = WIDTH};
+	double first_ns, last_ns, again_ns, unused_ns;
+	double start_ns = now_ns();
+
+	t.child = forkpty(&t.fd, NULL, NULL, &size);
+	if (t.child < 0)
+		die();
+	if (t.child == 0)
+		become_lapwing(path);
+	watch(&t, "Enter", start_ns, &first_ns, &last_ns); /* the hints: the analysis is there */
+	printf("\"program_first_ns\":%.0f,\"program_ready_ns\":%.0f,\"shown\":{", first_ns,
+		last_ns);
+	for (int view = 1; view < LW_VIEW_COUNT; view++) {
+		char key = (char)lw_key_of(LW_REQUEST_VIEW + (enum lw_request)view);
+
+		press(&t, key, &first_ns, &last_ns);
+		press(&t, '1', &unused_ns, &unused_ns);
+		press(&t, key, &unused_ns, &again_ns);
+		press(&t, '1', &unused_ns, &unused_ns);
+		printf("%s\"%s\":{\"first_ns\":%.0f,\"whole_ns\":%.0f,\"again_ns\":%.0f}",
+			view > 1 ? "," : "", lw_views[view]->name, first_ns, last_ns, again_ns);
+	}
+	printf("}");
+	kill(t.child, SIGTERM);
+	waitpid(t.child, NULL, 0);
+	close(t.fd);
+}
+
 int main(int argc, char **argv)
 {
 	const char *path = argc > 1 ? argv[1] : NULL;
@@ -109,10 +215,13 @@ int main(int argc, char **argv)
 				n_repeats, first_ns[0], first_ns[1], analysis_ns[1]);
 			for (int view = 0; view < LW_VIEW_COUNT; view++)
 				measure_view(&app, view, n_repeats);
-			printf("}}\n");
+			printf("},");
 		}
 		lw_app_done(&app);
 		lw_data_done(&data);
 	}
+	fflush(stdout); /* or the child has it too */
+	measure_shown(path);
+	printf("}\n");
 	return 0;
 }
