@@ -390,6 +390,36 @@ static void a_snapshot_is_a_run_file_of_what_is_known(void **state)
 	end(&g);
 }
 
+static void keys_that_the_hints_promise_are_those_that_work(void **state)
+{
+	struct make_run spec = make_run_job(2, 100);
+	struct lw_data data = {0};
+	struct lw_app app = {0};
+	struct growing g;
+
+	(void)state;
+	begin(&g, &spec);
+	appear(&g, 0);
+	grow_to(&g, 2 * S);
+	ok(lw_app_init(&app, &data, "job"));
+	app.live = g.live;
+	for (int request = LW_REQUEST_PAUSE; request < LW_REQUEST_VIEW; request++) {
+		const struct lw_input input = {(enum lw_request)request, 0, 0, 20, 80};
+		bool is_promised = lw_live_keys(g.live)->requests >> request & 1;
+
+		if (request != LW_REQUEST_SNAPSHOT) /* writes a file here: has a test */
+			assert_int_equal(lw_live_request(&app, &input), is_promised);
+	}
+	for (const struct lw_key_words *words = lw_live_keys(g.live)->words; words->request;
+		words++)
+		assert_true(lw_app_can(&app, 0) >> words->request & 1);
+	assert_false(lw_app_can(&app, 0) & (LW_CAN(SEARCH) | LW_CAN(COPY) | LW_CAN(SORT)));
+	assert_true(lw_app_can(&app, 1) & LW_CAN(PAUSE)); /* in every view */
+	app.live = NULL;
+	lw_app_done(&app);
+	end(&g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -406,6 +436,7 @@ int main(void)
 		cmocka_unit_test(marks_of_the_user_win),
 		cmocka_unit_test(traffic_is_spread_over_the_time_since_the_sample_before),
 		cmocka_unit_test(a_snapshot_is_a_run_file_of_what_is_known),
+		cmocka_unit_test(keys_that_the_hints_promise_are_those_that_work),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);
