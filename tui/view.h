@@ -4,7 +4,8 @@
  *
  * Reads:  struct lw_data.   Writes: a pane. Drawing reads no files and computes nothing that could be kept;
  * what takes long is done in open(), once for each analysis.
- * A new view is a file view_<name>.c, a row in view.c's table, and a row of digits in keys.c.
+ * A new view is a file view_<name>.c, a row in view.c's table, and a row of digits in keys.c. Its ops table says which
+ * requests it understands: hints, help and which keys reach it follow from that (hint.c).
  */
 #ifndef LAPWING_TUI_VIEW_H
 #define LAPWING_TUI_VIEW_H
