@@ -94,7 +94,7 @@ static void measure_view(struct lw_app *app, int view, size_t n_repeats)
 
 /* ---- the program in a terminal -------------------------------------------------------------------- */
 
-enum { QUIET_MS = 700, MOST_MS = 60000, TEXT_BYTES = 1 << 18 };
+enum { QUIET_MS = 700, SHORT_MS = 250, MOST_MS = 60000, TEXT_BYTES = 1 << 18 };
 
 struct terminal {
 	int fd;
@@ -118,9 +118,9 @@ static _Noreturn void become_lapwing(const char *path)
 	_exit(127);
 }
 
-/* Takes what comes until it is @text (NULL: anything) and then nothing for a while. Times since @start_ns. */
-static void watch(struct terminal *t, const char *text, double start_ns, double *ret_first_ns,
-	double *ret_last_ns)
+/* Takes what comes until it is @text (NULL: anything) and then nothing for @quiet_ms. Times since @start_ns. */
+static void watch(struct terminal *t, const char *text, int quiet_ms, double start_ns,
+	double *ret_first_ns, double *ret_last_ns)
 {
 	bool is_seen = false;
 
@@ -129,7 +129,7 @@ static void watch(struct terminal *t, const char *text, double start_ns, double 
 		struct pollfd one = {.fd = t->fd, .events = POLLIN};
 		ssize_t n;
 
-		if (poll(&one, 1, is_seen ? QUIET_MS : 100) == 0) {
+		if (poll(&one, 1, is_seen ? quiet_ms : 100) == 0) {
 			if (is_seen)
 				return;
 			continue;
@@ -150,13 +150,14 @@ static void watch(struct terminal *t, const char *text, double start_ns, double 
 	die();
 }
 
-static void press(struct terminal *t, char key, double *ret_first_ns, double *ret_last_ns)
+static void press(
+	struct terminal *t, char key, int quiet_ms, double *ret_first_ns, double *ret_last_ns)
 {
 	double start_ns = now_ns();
 
 	if (write(t->fd, &key, 1) != 1)
 		die();
-	watch(t, NULL, start_ns, ret_first_ns, ret_last_ns);
+	watch(t, NULL, quiet_ms, start_ns, ret_first_ns, ret_last_ns);
 }
 
 static void measure_shown(const char *path)
@@ -171,16 +172,17 @@ static void measure_shown(const char *path)
 		die();
 	if (t.child == 0)
 		become_lapwing(path);
-	watch(&t, "Enter", start_ns, &first_ns, &last_ns); /* the hints: the analysis is there */
+	watch(&t, "Enter", QUIET_MS, start_ns, &first_ns,
+		&last_ns); /* the hints: the analysis is there */
 	printf("\"program_first_ns\":%.0f,\"program_ready_ns\":%.0f,\"shown\":{", first_ns,
 		last_ns);
 	for (int view = 1; view < LW_VIEW_COUNT; view++) {
 		char key = (char)lw_key_of(LW_REQUEST_VIEW + (enum lw_request)view);
 
-		press(&t, key, &first_ns, &last_ns);
-		press(&t, '1', &unused_ns, &unused_ns);
-		press(&t, key, &unused_ns, &again_ns);
-		press(&t, '1', &unused_ns, &unused_ns);
+		press(&t, key, QUIET_MS, &first_ns, &last_ns);
+		press(&t, '1', SHORT_MS, &unused_ns, &unused_ns);
+		press(&t, key, SHORT_MS, &unused_ns, &again_ns);
+		press(&t, '1', SHORT_MS, &unused_ns, &unused_ns);
 		printf("%s\"%s\":{\"first_ns\":%.0f,\"whole_ns\":%.0f,\"again_ns\":%.0f}",
 			view > 1 ? "," : "", lw_views[view]->name, first_ns, last_ns, again_ns);
 	}
