@@ -81,6 +81,7 @@ static void drop_analysis(struct lw_data *data)
 static void take_over(struct lw_data *data, struct lw_loader *loader)
 {
 	data->stage = NULL;
+	data->status = loader->status;
 	snprintf(data->error, sizeof(data->error), "%s", loader->error);
 	if (loader->status < 0)
 		return; /* what was there stays */

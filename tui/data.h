@@ -30,6 +30,7 @@ struct lw_data {
 	unsigned generation;            /* grows with each new analysis; 0: none was there yet */
 	const char *stage;              /* what the thread does now, static; NULL: nothing */
 	char error[LW_DATA_TEXT_BYTES]; /* why there is no (new) analysis; "" = no error */
+	int status;                     /* LW_OK or what error tells of */
 	struct lw_predictor *predictor; /* of this analysis; see lw_data_predictor() */
 	char why_no_predictor[LW_DATA_TEXT_BYTES];
 	bool has_asked_predictor;
