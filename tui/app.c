@@ -60,6 +60,7 @@ void lw_app_say(struct lw_app *app, bool is_error, const char *format, ...)
 void lw_app_show(struct lw_app *app, int view)
 {
 	app->current = view;
+	app->view_after = 0;
 	app->mode = LW_APP_VIEW;
 }
 
@@ -115,6 +116,18 @@ static bool is_live_shown(const struct lw_app *app)
 	return app->live && app->current == 0 && app->mode != LW_APP_HELP;
 }
 
+/* While the job runs, what views show is of some moment: which one is said beside whatever else is said. */
+static void draw_age(const struct lw_app *app, struct lw_pane all, int y)
+{
+	char text[32];
+	int width = lw_text_width(lw_live_age(app->live, text));
+
+	if (!width)
+		return;
+	lw_pane_fill(all, all.width - width - 3, y, width + 3, LW_STYLE_TITLE, ' ');
+	lw_pane_right(all, all.width - 1, y, width, LW_STYLE_TITLE, text);
+}
+
 static void draw_bottom(struct lw_app *app, struct lw_pane all)
 {
 	const struct lw_view_ops *ops = app->views[app->current].ops;
@@ -146,6 +159,8 @@ static void draw_bottom(struct lw_app *app, struct lw_pane all)
 		if (app->mode == LW_APP_VIEW && all.width >= 60)
 			lw_pane_right(all, all.width - 1, y, 15, LW_STYLE_TITLE, "? help  q leave");
 	}
+	if (app->live && app->mode == LW_APP_VIEW && !is_live_shown(app))
+		draw_age(app, all, y);
 }
 
 /* Opens a view that has not seen this analysis. Return: it can be drawn. */
@@ -351,7 +366,9 @@ static bool own_request(struct lw_app *app, enum lw_request request)
 	case LW_REQUEST_PAUSE:
 	case LW_REQUEST_MARK:
 	case LW_REQUEST_SNAPSHOT:
-		if (!app->live)
+		if (!app->live && app->past && request == LW_REQUEST_MARK)
+			lw_live_go_to_mark(app);
+		else if (!app->live)
 			lw_app_say(app, true, "only while a job runs: `lapwing live`");
 		return !app->live;
 	case LW_REQUEST_EXPORT:

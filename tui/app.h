@@ -21,10 +21,12 @@ struct lw_chooser; /* chooser.h */
 struct lw_app {
 	struct lw_data *data;
 	struct lw_live *live;       /* NULL: after the run */
+	struct lw_live *past;       /* the job that was followed to its end; NULL: none was */
 	struct lw_chooser *chooser; /* NULL: it is clear which job; else all of the screen is its */
 	struct lw_cells cells;
 	struct lw_view views[LW_VIEW_COUNT];
 	int current;
+	int view_after; /* that the end of a job shows, unless the user chose one while it ran; 0 = stay */
 	struct lw_focus focus;
 	enum lw_app_mode mode;
 	char line[LW_APP_LINE_BYTES];   /* what is typed in a prompt */

@@ -23,6 +23,7 @@ struct lw_data {
 	const char *const *paths; /* borrowed */
 	size_t n_paths;
 	bool is_read_only;       /* the run still grows: its collector is the one who writes */
+	bool is_unfinished;      /* no analysis can be stored in it yet: none is looked for */
 	struct lw_brief preview; /* as stored by an earlier analysis, until this one is there */
 	bool has_preview;
 	char facts[LW_BRIEF_JOB_BYTES]; /* what the files say at once; "" = nothing, or not asked */

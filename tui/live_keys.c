@@ -8,6 +8,8 @@
 
 const char *lw_live_hint(const struct lw_live *live)
 {
+	if (live->is_whole)
+		return "the job has ended: Space shows the whole run  Left, Right in time  q leave";
 	return live->is_paused
 		       ? "Space goes on  Left, Right in time  m mark  w snapshot  q leave"
 		       : "Space holds  Left back in time  m mark  w snapshot  ? help  q leave";
@@ -17,6 +19,10 @@ static void pause(struct lw_app *app)
 {
 	struct lw_live *live = app->live;
 
+	if (live->is_whole) {
+		lw_live_let_go(app);
+		return;
+	}
 	if (live->is_paused) {
 		lw_live_hold(live, false);
 		lw_app_say(app, false, "following");
@@ -70,13 +76,14 @@ static void mark(struct lw_app *app)
 
 static void snapshot(struct lw_app *app)
 {
-	char path[64];
-
-	if (lw_live_snapshot(app->live, path) < 0)
+	if (app->live->closing_ns) {
+		lw_app_say(app, true, "the job has ended: the run file itself is whole soon");
+		return;
+	}
+	if (lw_live_snapshot_begin(app->live) < 0)
 		lw_app_say(app, true, "no snapshot: %s", lw_error_text());
 	else
-		lw_app_say(app, false, "written: %s, the run so far (`lapwing report %s`)", path,
-			path);
+		lw_live_snapshot_poll(app);
 }
 
 bool lw_live_request(struct lw_app *app, const struct lw_input *input)

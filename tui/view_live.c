@@ -115,12 +115,14 @@ static const char *state_text(const struct lw_live *live, char text[CELL_BYTES])
 {
 	double back_s = (double)(live->held_ns - lw_live_to_ns(live)) * 1e-9;
 
-	if (live->is_paused && back_s > 0)
+	if (live->is_paused && live->closing_ns)
+		snprintf(text, CELL_BYTES, "HELD, %.1f s back; the job has ended", back_s);
+	else if (live->is_paused && back_s > 0)
 		snprintf(text, CELL_BYTES, "HELD, %.1f s back", back_s);
 	else if (live->is_paused)
 		snprintf(text, CELL_BYTES, "HELD");
 	else if (live->closing_ns)
-		snprintf(text, CELL_BYTES, "the job has ended");
+		lw_live_end_text(live, text);
 	else if (live->is_left_told)
 		snprintf(text, CELL_BYTES, "NO COLLECTOR");
 	else
@@ -227,8 +229,8 @@ static void draw_traffic(const struct picture *picture, struct lw_pane pane)
 	if (!isnan(picture->job.ops_per_s))
 		x += lw_pane_print(
 			pane, x, 4, LW_STYLE_TEXT, "  %.3g operations/s", picture->job.ops_per_s);
-	lw_pane_print(pane, x, 4, n_lost ? LW_STYLE_BAD : LW_STYLE_TEXT, "  dropped %llu",
-		(unsigned long long)n_lost);
+	lw_pane_print(pane, x, 4, n_lost ? LW_STYLE_BAD : LW_STYLE_TEXT, "  dropped %llu%s",
+		(unsigned long long)n_lost, n_lost ? " !" : "");
 }
 
 /* ---- the ranks ------------------------------------------------------------------------------------------------- */
@@ -240,12 +242,15 @@ struct row {
 	struct lw_live_figures later; /* after the window: of a picture that is held */
 };
 
+/* What is wrong with it stands before its number, where the state has no room, too. */
 static void cell_rank(const struct row *row, char text[CELL_BYTES])
 {
+	const char *sign = row->rank->ended == LW_LIVE_DIED ? "x" : row->rank->n_lost ? "!" : "";
+
 	if (row->rank->rank >= 0)
-		snprintf(text, CELL_BYTES, "%d", row->rank->rank);
+		snprintf(text, CELL_BYTES, "%s%d", sign, row->rank->rank);
 	else
-		snprintf(text, CELL_BYTES, "?%lld", (long long)row->rank->pid);
+		snprintf(text, CELL_BYTES, "%s?", sign);
 }
 
 static void cell_steps(const struct row *row, char text[CELL_BYTES])
@@ -302,16 +307,21 @@ static void cell_state(const struct row *row, char text[CELL_BYTES])
 	int64_t quiet_ns = row->picture->now_ns - row->rank->end_ns;
 	bool has_ended = row->rank->ended != LW_LIVE_RUNS &&
 			 !(row->picture->live->back_ns && row->rank->end_ns > row->picture->to_ns);
+	int n;
 
 	if (has_ended)
-		snprintf(text, CELL_BYTES, "%s",
+		n = snprintf(text, CELL_BYTES, "%s",
 			row->rank->ended == LW_LIVE_DIED ? "DIED" : "ended");
 	else if (!live->closing_ns && !live->back_ns && quiet_ns > QUIET_NS)
-		snprintf(text, CELL_BYTES, "quiet %lld s", (long long)(quiet_ns / LW_NS_PER_S));
+		n = snprintf(text, CELL_BYTES, "quiet %lld s", (long long)(quiet_ns / LW_NS_PER_S));
 	else if (row->rank == row->picture->latest)
-		snprintf(text, CELL_BYTES, "runs, late");
+		n = snprintf(text, CELL_BYTES, "runs, late");
 	else
-		snprintf(text, CELL_BYTES, "runs");
+		n = snprintf(text, CELL_BYTES, "runs");
+	if (row->rank->n_lost)
+		n += snprintf(text + n, CELL_BYTES - (size_t)n, ", lossy");
+	if (row->rank->rank < 0)
+		snprintf(text + n, CELL_BYTES - (size_t)n, ", pid %lld", (long long)row->rank->pid);
 }
 
 static const struct {
@@ -352,8 +362,8 @@ static void draw_row(struct lw_pane pane, int y, const struct row *row)
 			snprintf(text, sizeof(text), "%s", columns[i].title);
 		x += columns[i].width;
 		if (i == N_COLUMNS - 1)
-			lw_pane_text(
-				pane, x - columns[i].width + 2, y, columns[i].width, style, text);
+			lw_pane_text(pane, x - columns[i].width + 2, y,
+				pane.width - x + columns[i].width - 3, style, text);
 		else
 			lw_pane_right(pane, x, y, columns[i].width, style, text);
 	}
@@ -396,14 +406,14 @@ static void draw_late(const struct picture *picture, struct lw_pane pane, int y)
 {
 	const struct lw_live_model *model = picture->model;
 	const struct lw_live_figures *late = &picture->latest_figures;
-	char text[LW_UNIT_TEXT_BYTES];
+	char text[LW_UNIT_TEXT_BYTES], name[LW_LIVE_NAME_BYTES];
 
 	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "late");
 	if (picture->latest)
-		lw_pane_print(pane, 10, y, LW_STYLE_WARN,
-			"rank %d, by %s; last in %.0f %% of %llu %s%s", picture->latest->rank,
-			time_text(late->late_ns, text), 100 * late->last_frac,
-			(unsigned long long)late->n_late, model->late_step ? "steps" : "operations",
+		lw_pane_print(pane, 10, y, LW_STYLE_WARN, "%s, by %s; last in %.0f %% of %llu %s%s",
+			lw_live_name(picture->latest, name), time_text(late->late_ns, text),
+			100 * late->last_frac, (unsigned long long)late->n_late,
+			model->late_step ? "steps" : "operations",
 			late->last_frac >= persistent_frac ? "" : ": they take turns");
 	else if (picture->job.n_late)
 		lw_pane_print(pane, 10, y, LW_STYLE_TEXT,

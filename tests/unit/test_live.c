@@ -371,7 +371,7 @@ static void a_snapshot_is_a_run_file_of_what_is_known(void **state)
 	struct lw_store *copy;
 	int64_t n_copied = 0, n = 0;
 	struct growing g;
-	char path[64];
+	char path[LW_LIVE_PATH_BYTES];
 
 	(void)state;
 	begin(&g, &spec);
@@ -379,7 +379,9 @@ static void a_snapshot_is_a_run_file_of_what_is_known(void **state)
 	appear(&g, 1);
 	grow_to(&g, 1300 * MS);
 	execute(&g, "BEGIN IMMEDIATE; DELETE FROM batch"); /* not committed */
-	ok(lw_live_snapshot(g.live, path));
+	ok(lw_live_snapshot_begin(g.live));
+	assert_int_equal(lw_live_snapshot_begin(g.live), LW_ERR_STATE); /* one at a time */
+	ok(lw_live_snapshot_wait(g.live, path));
 	execute(&g, "ROLLBACK");
 	ok(lw_store_open(path, LW_STORE_READ, &copy));
 	ok(lw_store_int(copy, "SELECT count(*) FROM batch", &n_copied));
