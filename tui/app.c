@@ -119,7 +119,7 @@ static bool is_live_shown(const struct lw_app *app)
 /* While the job runs, what views show is of some moment: which one is said beside whatever else is said. */
 static void draw_age(const struct lw_app *app, struct lw_pane all, int y)
 {
-	char text[32];
+	char text[LW_LIVE_AGE_BYTES];
 	int width = lw_text_width(lw_live_age(app->live, text));
 
 	if (!width)
@@ -223,6 +223,8 @@ bool lw_app_tick(struct lw_app *app)
 	struct lw_view *view = &app->views[app->current];
 	bool is_changed = lw_data_poll(app->data);
 
+	if (app->chooser)
+		return lw_chooser_tick(app->chooser);
 	if (app->live)
 		is_changed |= lw_live_tick(app);
 	if (app->mode != LW_APP_HELP && view->ops->tick &&
@@ -411,7 +413,7 @@ void lw_app_key(struct lw_app *app, uint32_t key, int x, int y)
 	is_open |= view->generation == app->data->generation + 1;
 	app->message[0] = 0;
 	if (app->chooser) {
-		app->is_over = lw_chooser_key(app->chooser, key, y);
+		app->is_over = lw_chooser_key(app->chooser, key, y, app->cells.height);
 		return;
 	}
 	if (app->mode == LW_APP_SEARCH || app->mode == LW_APP_COMMAND) {

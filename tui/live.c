@@ -350,13 +350,13 @@ bool lw_live_tick(struct lw_app *app)
 	return must_draw;
 }
 
-const char *lw_live_age(const struct lw_live *live, char text[32])
+const char *lw_live_age(const struct lw_live *live, char text[LW_LIVE_AGE_BYTES])
 {
-	long long age_s = (live->now_ns - live->shown_ns) / LW_NS_PER_S;
+	char age[LW_UNIT_TEXT_BYTES];
 
 	text[0] = 0;
 	if (live->shown_ns && !live->reading_ns)
-		snprintf(text, 32, age_s < 600 ? "as of %lld s ago" : "as of %lld min ago",
-			age_s < 600 ? age_s : age_s / 60);
+		snprintf(text, LW_LIVE_AGE_BYTES, "as of %s ago",
+			lw_age_format(live->now_ns - live->shown_ns, age));
 	return text;
 }

@@ -22,7 +22,13 @@ enum lw_live_collector {
 	LW_LIVE_GONE, /* no ring directory any more: all was stored */
 };
 
-enum { LW_LIVE_NOTE_BYTES = 200, LW_LIVE_MAX_MARKS = 99, LW_LIVE_FIRST_STEPS = 5 };
+enum {
+	LW_LIVE_NOTE_BYTES = 240,
+	LW_LIVE_AGE_BYTES = 48,
+	LW_LIVE_END_BYTES = 64,
+	LW_LIVE_MAX_MARKS = 99,
+	LW_LIVE_FIRST_STEPS = 5
+};
 
 struct lw_live_options {
 	const char *path, *dir; /* run file, ring directory; borrowed */
@@ -105,7 +111,7 @@ void lw_live_note(struct lw_live *live, bool is_bad, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /** lw_live_age() - for status lines: how old the analysis is that views show. Return: @text, "" = not old. */
-const char *lw_live_age(const struct lw_live *live, char text[32]);
+const char *lw_live_age(const struct lw_live *live, char text[LW_LIVE_AGE_BYTES]);
 
 /* ---- live_end.c ---- */
 
@@ -119,7 +125,7 @@ void lw_live_let_go(struct lw_app *app);
 void lw_live_go_to_mark(struct lw_app *app);
 
 /** lw_live_end_text() - what happens now that the job has ended. Return: @text. */
-const char *lw_live_end_text(const struct lw_live *live, char text[64]);
+const char *lw_live_end_text(const struct lw_live *live, char text[LW_LIVE_END_BYTES]);
 
 /* ---- live_snapshot.c: what is known so far, as a run file, written by a thread ---- */
 

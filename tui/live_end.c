@@ -17,24 +17,19 @@
 
 enum { MAX_BUSY = 3, TIMELINE = 1 };
 
-static int64_t seconds(int64_t since_ns, int64_t now_ns)
+const char *lw_live_end_text(const struct lw_live *live, char text[LW_LIVE_END_BYTES])
 {
-	return (now_ns - since_ns) / LW_NS_PER_S;
-}
+	const char *what = live->retry_ns     ? "ended; its file is busy, "
+			   : live->reading_ns ? "ended; reading the whole run, "
+					      : "ended; the collector closes its file, ";
+	int64_t since_ns = live->reading_ns ? live->reading_ns : live->closing_ns;
+	char age[LW_UNIT_TEXT_BYTES];
 
-const char *lw_live_end_text(const struct lw_live *live, char text[64])
-{
 	if (live->is_whole)
-		snprintf(text, 64, "the job has ended");
-	else if (live->retry_ns)
-		snprintf(text, 64, "ended; its file is busy, %lld s",
-			(long long)seconds(live->reading_ns, live->now_ns));
-	else if (live->reading_ns)
-		snprintf(text, 64, "ended; reading the whole run, %lld s",
-			(long long)seconds(live->reading_ns, live->now_ns));
+		snprintf(text, LW_LIVE_END_BYTES, "the job has ended");
 	else
-		snprintf(text, 64, "ended; the collector closes its file, %lld s",
-			(long long)seconds(live->closing_ns, live->now_ns));
+		snprintf(text, LW_LIVE_END_BYTES, "%s%s", what,
+			lw_age_format(live->now_ns - since_ns, age));
 	return text;
 }
 
@@ -140,10 +135,10 @@ bool lw_live_finish(struct lw_app *app)
 	if (live->retry_ns) {
 		if (live->now_ns >= live->retry_ns)
 			begin_reading(app);
-		return true;
+		return false; /* true would be asked again at once */
 	}
 	if (retry(live, data))
-		return true;
+		return false;
 	live->is_whole = true;
 	if (!live->is_paused)
 		lw_live_let_go(app);

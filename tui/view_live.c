@@ -98,19 +98,6 @@ static const char *rate_text(double bytes_per_s, char text[LW_UNIT_TEXT_BYTES])
 	return text;
 }
 
-static const char *age_text(int64_t age_ns, char text[LW_UNIT_TEXT_BYTES])
-{
-	long long s = age_ns > 0 ? age_ns / LW_NS_PER_S : 0;
-
-	if (s < 60)
-		snprintf(text, LW_UNIT_TEXT_BYTES, "%lld s", s);
-	else if (s < 3600)
-		snprintf(text, LW_UNIT_TEXT_BYTES, "%lld min %02lld s", s / 60, s % 60);
-	else
-		snprintf(text, LW_UNIT_TEXT_BYTES, "%lld h %02lld min", s / 3600, s / 60 % 60);
-	return text;
-}
-
 static const char *state_text(const struct lw_live *live, char text[CELL_BYTES])
 {
 	double back_s = (double)(live->held_ns - lw_live_to_ns(live)) * 1e-9;
@@ -141,7 +128,8 @@ static void draw_job(const struct picture *picture, struct lw_pane pane)
 	if (picture->n_died)
 		snprintf(died, sizeof(died), ", %zu DIED", picture->n_died);
 	snprintf(right, sizeof(right), "%s  %zu of %zu ranks alive%s  %s",
-		age_text(picture->model->first_ns ? end_ns - picture->model->first_ns : 0, age),
+		lw_age_format(
+			picture->model->first_ns ? end_ns - picture->model->first_ns : 0, age),
 		picture->n_alive, picture->n_ranks, died, state_text(live, state));
 	width = lw_text_width(right);
 	lw_pane_text(pane, 1, 0, pane.width - width - 4, LW_STYLE_STRONG,
@@ -462,7 +450,8 @@ static void draw_notes(const struct lw_live *live, int64_t now_ns, struct lw_pan
 		enum lw_style style = note->is_bad ? LW_STYLE_BAD : LW_STYLE_DIM;
 		char age[LW_UNIT_TEXT_BYTES];
 
-		lw_pane_print(pane, 1, y, LW_STYLE_DIM, "%s", age_text(now_ns - note->at_ns, age));
+		lw_pane_print(
+			pane, 1, y, LW_STYLE_DIM, "%s", lw_age_format(now_ns - note->at_ns, age));
 		y += lw_pane_wrap(lw_pane_part(pane, 10, y, pane.width - 11, pane.height - y), 0, 0,
 			pane.width - 11, style, note->text);
 	}
