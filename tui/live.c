@@ -122,7 +122,7 @@ static const char *what_goes_on(const struct lw_live *live)
 {
 	const struct lw_live_rank *rank;
 
-	if (live->left_ns || live->closing_ns)
+	if (live->left_ns || live->rows.is_closed)
 		return "";
 	lw_vec_foreach (rank, &live->model.ranks)
 		if (rank->ended == LW_LIVE_RUNS && lw_live_is_rank(rank))
@@ -180,6 +180,7 @@ int lw_live_look(struct lw_live *live, int64_t now_ns)
 		/* Its connection goes at once: the collector cannot make one file of it before. */
 		live->closing_ns = now_ns;
 		live->left_ns = live->asked_ns = 0;
+		lw_live_note(live, false, "the job has ended; its collector closes the run file");
 		lw_live_rows_done(&live->rows);
 		status = 1;
 	}

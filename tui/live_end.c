@@ -19,9 +19,9 @@ enum { MAX_BUSY = 3, TIMELINE = 1 };
 
 const char *lw_live_end_text(const struct lw_live *live, char text[LW_LIVE_END_BYTES])
 {
-	const char *what = live->retry_ns     ? "ended; its file is busy, "
-			   : live->reading_ns ? "ended; reading the whole run, "
-					      : "ended; the collector closes its file, ";
+	const char *what = live->retry_ns     ? "ended; file busy: "
+			   : live->reading_ns ? "ended; reading it: "
+					      : "ended; closing its file: ";
 	int64_t since_ns = live->reading_ns ? live->reading_ns : live->closing_ns;
 	char age[LW_UNIT_TEXT_BYTES];
 
@@ -65,9 +65,8 @@ static void say_end(struct lw_app *app)
 
 	if (live->is_unsealed)
 		lw_app_say(app, true,
-			"the job has ended, and the collector died while it closed %s: `lapwing salvage %s`"
-			" finishes that",
-			path, live->options.dir);
+			"the collector died while it closed the run: `lapwing salvage %s` finishes %s",
+			live->options.dir, path);
 	else if (live->n_died)
 		lw_app_say(app, true,
 			"the job has ended; %s died%s: what was recorded is kept in %s",
@@ -85,8 +84,8 @@ static void say_end(struct lw_app *app)
 			" results are stored",
 			path);
 	else
-		lw_app_say(app, false, "the job has ended: this is the whole run, %s%s", path,
-			live->marks.n ? " (m goes to its marks)" : "");
+		lw_app_say(app, false, "the job has ended: this is the whole run%s, %s",
+			live->marks.n ? "; m goes to its marks" : "", path);
 }
 
 static void begin_reading(struct lw_app *app)

@@ -425,7 +425,9 @@ static int draw_advice(
 	int lines;
 
 	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "advice");
-	if (!analysis && n_steps < LW_LIVE_FIRST_STEPS)
+	if (!analysis && picture->live->closing_ns)
+		snprintf(text, sizeof(text), "of the whole run, once its file is closed");
+	else if (!analysis && n_steps < LW_LIVE_FIRST_STEPS)
 		snprintf(text, sizeof(text), "after %d more steps",
 			(int)(LW_LIVE_FIRST_STEPS - n_steps));
 	else if (!analysis)

@@ -133,7 +133,7 @@ static void a_collector_that_takes_long_is_waited_for(void **state)
 	close_run(&w);
 	go_to(&w, 100 * S);
 	assert_non_null(w.app.live);
-	assert_true(shows(&w, "ended; the collector closes its file, 1 min 36 s"));
+	assert_true(shows(&w, "ended; closing its file: 1 min 36 s"));
 	w.collector = LW_LIVE_GONE;
 	go_to(&w, 101 * S);
 	assert_null(w.app.live);
@@ -236,7 +236,7 @@ static void a_busy_file_is_tried_again(void **state)
 	go_to(&w, 3600 * MS);
 	assert_non_null(w.app.live);
 	assert_int_equal(w.data.status, LW_ERR_BUSY);
-	assert_true(shows(&w, "ended; its file is busy"));
+	assert_true(shows(&w, "ended; file busy: "));
 	assert_false(shows(&w, "locked"));
 	grow_run_execute(&w.run, "COMMIT");
 	go_to(&w, 6 * S);
