@@ -49,15 +49,17 @@ static void read_command(struct lw_live *live)
 {
 	static const char sql[] =
 		"SELECT iif(command <> '', command, coalesce((SELECT s.text FROM process p JOIN string s"
-		" ON s.id = p.command_id ORDER BY p.id LIMIT 1), '')) FROM run";
+		" ON s.id = p.command_id ORDER BY p.id LIMIT 1), '')), command <> '' AND NOT closed FROM run";
 	sqlite3_stmt *row;
 
 	if (lw_store_prepare(live->rows.store, sql, &row) < 0) {
 		lw_error_clear();
 		return;
 	}
-	if (lw_store_step(live->rows.store, row) == 1)
+	if (lw_store_step(live->rows.store, row) == 1) {
 		snprintf(live->command, sizeof(live->command), "%s", lw_store_column_text(row, 0));
+		live->is_recorded = sqlite3_column_int(row, 1) != 0;
+	}
 	sqlite3_finalize(row);
 }
 
@@ -255,7 +257,7 @@ static bool ask_for_collector(struct lw_app *app)
 		return true;
 	}
 	if (!live->is_left_told) {
-		live->is_left_told = true;
+		live->is_left_told = live->was_left = true;
 		lw_live_note(live, true,
 			"the collector has died: nothing more is stored; `lapwing salvage %s` stores"
 			" what the ranks still record",

@@ -64,7 +64,8 @@ struct lw_live {
 	int n_retries;
 	bool is_over;  /* nothing more will come */
 	bool is_whole; /* the analysis of the whole run is there, or the word why not */
-	bool is_left_told;
+	bool is_left_told, was_left;
+	bool is_recorded; /* by `lapwing record`, which knows how the command ended */
 	bool is_unsealed; /* the collector died while it closed the run file */
 	int n_died;
 	char first_died[LW_LIVE_NAME_BYTES];

@@ -58,6 +58,13 @@ static bool is_sealed(struct lw_live *live)
 	return true;
 }
 
+/* It writes down how the command ended before it lets the collector end: nobody did, and no collector died. */
+static bool is_recorder_killed(const struct lw_live *live)
+{
+	return live->is_recorded && live->rows.is_closed && live->rows.exit_code < 0 &&
+	       !live->was_left;
+}
+
 static void say_end(struct lw_app *app)
 {
 	struct lw_live *live = app->live;
@@ -67,6 +74,11 @@ static void say_end(struct lw_app *app)
 		lw_app_say(app, true,
 			"the collector died while it closed the run: `lapwing salvage %s` finishes %s",
 			live->options.dir, path);
+	else if (is_recorder_killed(live))
+		lw_app_say(app, true,
+			"the job has ended: `lapwing record` was killed, and its command with it; what was"
+			" recorded is kept in %s",
+			path);
 	else if (live->n_died)
 		lw_app_say(app, true,
 			"the job has ended; %s died%s: what was recorded is kept in %s",

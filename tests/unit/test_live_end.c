@@ -165,6 +165,21 @@ static void a_collector_that_dies_while_it_closes_the_run_is_told_of(void **stat
 	end(&w);
 }
 
+static void a_recorder_that_was_killed_is_told_of(void **state)
+{
+	struct watched w;
+
+	(void)state;
+	begin(&w);
+	close_run(&w);
+	grow_run_execute(&w.run, "UPDATE run SET exit_code = NULL");
+	w.collector = LW_LIVE_GONE;
+	go_to(&w, 5 * S);
+	assert_null(w.app.live);
+	assert_true(shows(&w, "`lapwing record` was killed, and its command with it"));
+	end(&w);
+}
+
 static void a_held_picture_stays_until_the_user_lets_go(void **state)
 {
 	struct watched w;
@@ -286,6 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_collector_that_takes_long_is_waited_for),
 		cmocka_unit_test(a_collector_that_dies_while_it_closes_the_run_is_told_of),
+		cmocka_unit_test(a_recorder_that_was_killed_is_told_of),
 		cmocka_unit_test(a_held_picture_stays_until_the_user_lets_go),
 		cmocka_unit_test(marks_become_steps_of_the_whole_run),
 		cmocka_unit_test(a_busy_file_is_tried_again),
