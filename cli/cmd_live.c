@@ -2,23 +2,19 @@
 /*
  * cmd_live.c - `lapwing live [--attach DIR | -- CMD...]`: a job on the screen while it runs.
  *
- * A command is started by a process of its own, as `record` does it: leaving the screen leaves the job alone.
- * Its output goes to a file, as the screen is taken.
+ * Leaving the screen leaves the job alone.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/units.h"
 #include "cli/cmd.h"
 #include "cli/launch.h"
+#include "cli/live_own.h"
 #include "schema/rundir.h"
 #include "tui/chooser.h"
 #include "tui/live.h"
@@ -54,10 +50,8 @@ struct watch {
 	struct lw_data data;
 	struct lw_app app;
 	struct lw_live *live;
-	char log[PATH_MAX + 8];
 	const char *paths[1];
-	pid_t recorder; /* 0: somebody else's job, or it has ended */
-	int recorder_code;
+	struct lw_own own; /* command; log "": somebody else's job */
 };
 
 static int64_t clock_ns(void)
@@ -231,110 +225,6 @@ static int choose(struct watch *w)
 	return status < 0 ? 1 + lw_cli_fail(lw_cause(status, "live")) : code;
 }
 
-/* ---- a command of one's own -------------------------------------------------------------------------------------- */
-
-/* In the process that records: as `record`, but nothing of it reaches the terminal. Does not return. */
-static _Noreturn void record_apart(struct lw_launch *launch, int log_fd, int word_fd)
-{
-	int code;
-	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-	setsid(); /* Ctrl-C and a hangup of the terminal are for the screen */
-	dup2(null_fd, STDIN_FILENO);
-	dup2(log_fd, STDOUT_FILENO);
-	dup2(log_fd, STDERR_FILENO);
-	code = lw_launch_run(launch);
-	/* else what is at launch->out may be anybody's */
-	if (launch->is_collected && write(word_fd, "y", 1) < 0)
-		_exit(LW_EXIT_FAILED);
-	_exit(code);
-}
-
-/* The command's own exit code, as `record` gives it. @flags: WNOHANG: if it has ended. Return: it has. */
-static bool wait_for_recorder(struct watch *w, int flags)
-{
-	int ended;
-
-	if (w->recorder && waitpid(w->recorder, &ended, flags) == w->recorder) {
-		w->recorder_code = WIFEXITED(ended) ? WEXITSTATUS(ended) : LW_EXIT_FAILED;
-		w->recorder = 0;
-	}
-	return !w->recorder;
-}
-
-/* The recorder's word that the file of this name is its own. */
-static bool has_recorded(int word_fd)
-{
-	char word;
-
-	return read(word_fd, &word, 1) == 1;
-}
-
-/*
- * The ring directory is this job's alone, so the file that it names is this job's run. Once it is gone, only the
- * recorder knows: a file of that name may be an earlier run, or one that another job is being recorded into.
- * Return: there is a run, of a command that runs or has ended already.
- */
-static bool await_own_run(struct watch *w, int word_fd)
-{
-	const struct lw_launch *launch = &w->options.launch;
-	bool has_ended;
-
-	do {
-		struct lw_rundir rundir;
-
-		has_ended = wait_for_recorder(w, WNOHANG);
-		if (lw_rundir_look(launch->dir, &rundir) == LW_OK && rundir.out[0]) {
-			take_rundir(&w->job, &rundir);
-			return true;
-		}
-		lw_error_clear();
-		sleep_ms(20);
-	} while (!has_ended);
-	snprintf(w->job.dir, sizeof(w->job.dir), "%s", launch->dir);
-	return has_recorded(word_fd) && realpath(launch->out, w->job.path);
-}
-
-/* Return: 0, or 1 + the exit code of the program. */
-static int start(struct watch *w)
-{
-	struct lw_launch *launch = &w->options.launch;
-	int code = lw_launch_prepare(launch), fd, word[2];
-	bool has_run;
-
-	if (code)
-		return 1 + code;
-	snprintf(w->log, sizeof(w->log), "%s.log", launch->out);
-	fd = open(w->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (fd < 0) {
-		lw_rundir_remove(launch->dir);
-		return 1 + lw_cli_fail(lw_fail(LW_ERR_IO, "live: %s: %s", w->log, strerror(errno)));
-	}
-	if (pipe2(word, O_CLOEXEC) < 0) {
-		close(fd);
-		lw_rundir_remove(launch->dir);
-		return 1 + lw_cli_fail(lw_fail(LW_ERR_IO, "live: pipe: %s", strerror(errno)));
-	}
-	fflush(NULL);
-	w->recorder = fork();
-	if (w->recorder == 0)
-		record_apart(launch, fd, word[1]);
-	close(fd);
-	close(word[1]);
-	if (w->recorder < 0) {
-		w->recorder = 0;
-		close(word[0]);
-		lw_rundir_remove(launch->dir);
-		return 1 + lw_cli_fail(lw_fail(LW_ERR_IO, "live: fork: %s", strerror(errno)));
-	}
-	has_run = await_own_run(w, word[0]);
-	close(word[0]);
-	if (has_run)
-		return 0;
-	lw_cli_say("live: the recording ended before it began; %s says why", w->log);
-	return 1 + (w->recorder_code ? w->recorder_code : LW_EXIT_FAILED);
-}
-
 /* ---- following it ------------------------------------------------------------------------------------------------- */
 
 static enum lw_live_collector ask(void *context)
@@ -353,7 +243,7 @@ static int open_live(struct watch *w)
 {
 	const struct lw_live_options live = {.path = w->job.path,
 		.dir = w->job.dir,
-		.log = w->log[0] ? w->log : NULL,
+		.log = w->own.log[0] ? w->own.log : NULL,
 		.window_ns = w->options.window_ns,
 		.ask = ask,
 		.context = w};
@@ -433,8 +323,8 @@ static void end_snapshot(struct watch *w)
 static int leave(struct watch *w)
 {
 	end_snapshot(w);
-	if (w->log[0])
-		lw_cli_say("the command's output is in %s", w->log);
+	if (w->own.log[0])
+		lw_cli_say("the command's output is in %s", w->own.log);
 	if (w->live->is_unsealed) {
 		lw_cli_say(
 			"the collector died while it closed %s: `lapwing salvage %s` finishes that",
@@ -453,11 +343,11 @@ static int leave(struct watch *w)
 			w->job.path, w->job.dir);
 		return LW_EXIT_OK;
 	}
-	if (w->log[0]) {
-		if (!wait_for_recorder(w, WNOHANG) && isatty(STDERR_FILENO))
+	if (w->own.log[0]) {
+		if (!lw_own_has_ended(&w->own, false) && isatty(STDERR_FILENO))
 			lw_cli_say("the collector still closes %s ...", w->job.path);
-		wait_for_recorder(w, 0);
-		return w->recorder_code;
+		lw_own_has_ended(&w->own, true);
+		return w->own.code;
 	}
 	return w->data.analysis ? lw_cli_run_exit(w->data.analysis->run) : LW_EXIT_OK;
 }
@@ -467,7 +357,7 @@ static int find(struct watch *w)
 	int status;
 
 	if (w->options.launch.options.command)
-		return start(w);
+		return lw_own_start(&w->own, &w->options.launch, &w->job);
 	if (!w->options.attach)
 		return choose(w);
 	status = await_run(w->options.attach, &w->job);
@@ -520,7 +410,7 @@ int lw_cmd_live(int argc, char **argv)
 	code = status < 0 ? lw_cli_fail(lw_cause(status, "live")) : LW_EXIT_OK;
 	if (status == LW_OK)
 		code = leave(&w);
-	else if (w.log[0])
+	else if (w.own.log[0])
 		leave(&w); /* says where the job is */
 	if (status == LW_OK && w.data.loader)
 		_exit(code); /* who leaves does not wait for the analysis: what it was storing is undone */

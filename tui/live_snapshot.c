@@ -51,7 +51,7 @@ static int write_file(struct lw_live_snapshot *snapshot)
 	int status = lw_store_open(snapshot->from, LW_STORE_READ, &from);
 
 	if (status < 0)
-		return lw_cause(status, "reading the run");
+		return status;
 	status = lw_store_open(snapshot->path, LW_STORE_CREATE, &into);
 	for (int i = 0; i < MAX_TRIES && status == LW_OK; i++) {
 		status = copy(snapshot, from, into);
@@ -64,7 +64,7 @@ static int write_file(struct lw_live_snapshot *snapshot)
 		status = lw_store_build_indexes(into);
 	if (status == LW_OK)
 		status = lw_store_seal(into);
-	if (status < 0)
+	if (status < 0 && into) /* else the error names it */
 		lw_cause(status, "writing %s", snapshot->path);
 	lw_store_close(from);
 	lw_store_close(into);

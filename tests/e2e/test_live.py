@@ -75,10 +75,10 @@ def test_in_the_middle_of_a_job(folder):
     print(done.stdout)
     assert done.returncode == 0, done
     assert "2 of 2 ranks alive" in done.stdout and "following" in done.stdout
-    assert re.search(r"step +[\d.]+ ms +[\d.]+/s", done.stdout)
+    assert re.search(r"step +[\d.]+ m?s +[\d.]+/s", done.stdout)
     assert re.search(r"exposed +[\d.]+ %", done.stdout)
     for rank in (0, 1):
-        assert re.search(rf"^ +{rank} +\d+ +[\d.]+ ms +[\d.]+ % +[\d.]+ [mun]?s .* runs", done.stdout, re.M), rank
+        assert re.search(rf"^ +{rank} +\d+ +[\d.]+ m?s +[\d.]+ % +[\d.]+ [mun]?s .* runs", done.stdout, re.M), rank
     assert re.search(r"late +(rank|nobody)", done.stdout) and "advice" in done.stdout
     assert f"lapwing live --attach {ring_dir}` follows it again" in done.stderr
     # its keys: held, marked, a snapshot beside the command
@@ -217,7 +217,7 @@ def test_a_real_screen(folder):
     with contextlib.closing(Terminal(f"{LAPWING} live -o {path} -- {' '.join(training(90))}")) as terminal:
         terminal.shows("advice +after [1-5] more step|advice +\\w+")
         terminal.shows("2 of 2 ranks alive  following")
-        terminal.shows(r"\d+ +[\d.]+ ms +[\d.]+ %.*runs")
+        terminal.shows(r"\d+ +[\d.]+ m?s +[\d.]+ %.*runs")
         terminal.keys("m")
         terminal.shows("mark 1, ")
         terminal.keys("Space")

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -260,6 +261,33 @@ static void a_busy_file_is_tried_again(void **state)
 	end(&w);
 }
 
+static void a_snapshot_is_written_beside_the_screen(void **state)
+{
+	char folder[] = "/tmp/lapwing-snapshot-XXXXXX", before[4096];
+	struct watched w;
+
+	(void)state;
+	begin(&w);
+	assert_non_null(getcwd(before, sizeof(before)));
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(chdir(folder), 0);
+	keys(&w, "w");
+	for (; w.live->snapshot; settle(&w))
+		usleep(1000);
+	assert_true(shows(&w, "written: lapwing-live-"));
+	assert_int_equal(system("ls | grep -c '^lapwing-live-[0-9-]*.lapwing$' | grep -qx 1"), 0);
+	assert_int_equal(system("rm lapwing-live-*.lapwing"), 0);
+	/* where nothing can be written: which file, and why */
+	assert_int_equal(rmdir(folder), 0);
+	keys(&w, "w");
+	for (; w.live->snapshot; settle(&w))
+		usleep(1000);
+	assert_true(shows(&w, "! no snapshot: lapwing-live-"));
+	assert_true(shows(&w, "No such file or directory"));
+	assert_int_equal(chdir(before), 0);
+	end(&w);
+}
+
 static void views_say_of_when_their_analysis_is(void **state)
 {
 	struct watched w;
@@ -305,6 +333,7 @@ int main(void)
 		cmocka_unit_test(a_held_picture_stays_until_the_user_lets_go),
 		cmocka_unit_test(marks_become_steps_of_the_whole_run),
 		cmocka_unit_test(a_busy_file_is_tried_again),
+		cmocka_unit_test(a_snapshot_is_written_beside_the_screen),
 		cmocka_unit_test(views_say_of_when_their_analysis_is),
 		cmocka_unit_test(the_remembered_view_waits_for_the_end),
 	};
