@@ -56,7 +56,7 @@ def ring_dir_of(path):
 
 
 def live(*arguments, cwd=None):
-    return subprocess.run([LAPWING, "live", *arguments], capture_output=True, text=True, timeout=60, env=ENVIRONMENT, cwd=cwd)
+    return subprocess.run([LAPWING, "live", *arguments], capture_output=True, text=True, timeout=180, env=ENVIRONMENT, cwd=cwd)
 
 
 def start(folder, command):
@@ -92,7 +92,7 @@ def test_in_the_middle_of_a_job(folder):
     assert path in done.stdout if "are being recorded on this host" in done.stdout else "ranks alive" in done.stdout, done
     # nothing was written into the run by looking at it
     assert query(path, "SELECT count(*) FROM step") == [(0,)]
-    done = live("--dump", "--after", "50", "--attach", ring_dir, "--size", "120x40")
+    done = live("--dump", "--after", "150", "--attach", ring_dir, "--size", "120x40")
     assert done.returncode == 0 and f"the job has ended: this is the whole run, {path}" in done.stdout, done
     assert "follows it again" not in done.stderr
     assert job.wait(10) == 0
@@ -102,7 +102,7 @@ def test_in_the_middle_of_a_job(folder):
 
 def test_a_command_of_ones_own(folder):
     path = f"{folder}/own.lapwing"
-    done = live("--dump", "--after", "50", "--size", "120x40", "-o", path, "--", "sh", "-c",
+    done = live("--dump", "--after", "150", "--size", "120x40", "-o", path, "--", "sh", "-c",
                 f"echo to the screen; {PRODUCER} -n 3000 -u 10000 -r 1024 >/dev/null; exit 5")
     assert done.returncode == 5, done
     assert "the job has ended with exit code 5" in done.stdout, done.stdout
@@ -128,7 +128,7 @@ def test_a_job_that_goes_on_when_the_screen_is_left(folder):
     done = live("--dump", "--after", "1", "-o", path, "--", PRODUCER, "-n", "2000", "-u", "100000", "-r", "1024")
     assert done.returncode == 0 and "the job goes on" in done.stderr, done
     again = re.search(r"`lapwing live --attach (\S+)`", done.stderr).group(1)
-    done = live("--dump", "--after", "50", "--attach", again, "--size", "120x40")
+    done = live("--dump", "--after", "150", "--attach", again, "--size", "120x40")
     assert done.returncode == 0 and "the job has ended" in done.stdout, done
     assert query(path, "SELECT closed, exit_code FROM run") == [(1, 0)]
 
@@ -151,11 +151,11 @@ def test_only_ones_own_run_is_shown(folder):
 def test_a_rank_is_killed(folder):
     job, path, ring_dir = start(folder, training(400))
     pid = query(path, "SELECT pid FROM process WHERE rank = 1")[0][0]
-    screen = subprocess.Popen([LAPWING, "live", "--dump", "--after", "40", "--attach", ring_dir, "--size", "160x40"],
+    screen = subprocess.Popen([LAPWING, "live", "--dump", "--after", "150", "--attach", ring_dir, "--size", "160x40"],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
     time.sleep(2)
     os.kill(pid, signal.SIGKILL)
-    out, errors = screen.communicate(timeout=40)
+    out, errors = screen.communicate(timeout=160)
     print(out.splitlines()[-1])
     assert "the job has ended; rank 1 died" in out, (out, errors)
     assert screen.returncode == 3, "data is incomplete"
@@ -317,6 +317,12 @@ def test_several_jobs(folder):
                                           "64", "-u", "2000000", "-r", "1024"], stdout=subprocess.DEVNULL, env=ENVIRONMENT))
             terminal.shows(f"{folder}/late.lapwing")
             terminal.shows(r"\d+ +ended +\d+ of \d+ .*producer")
+            terminal.keys("G", "Enter")  # the one that has ended: its run
+            terminal.shows("the job has ended: this is the whole run")
+            terminal.keys("q")
+            terminal.shows("left with")
+        with contextlib.closing(Terminal(f"{LAPWING} live", width=160)) as terminal:
+            terminal.shows("jobs are being recorded on this host")
             terminal.keys("Down", "Up", "Enter")
             terminal.shows("1 of 1 ranks? alive|following")
             terminal.keys("q")
