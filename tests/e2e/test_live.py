@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`lapwing live` on real jobs: in the middle of one, attached, to its end, with a rank or the collector killed."""
+import atexit
 import contextlib
 import glob
 import os
@@ -22,6 +23,7 @@ JOB = os.path.join(SOURCE, "examples", "train_horovod.py")
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith(("LAPWING_", "HOROVOD_")) and k != "LD_PRELOAD"}
 ENVIRONMENT.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1", LANG="C.UTF-8",
                    TERM="xterm-256color", XDG_CONFIG_HOME=tempfile.mkdtemp(prefix="lapwing-live-config-"))
+atexit.register(shutil.rmtree, ENVIRONMENT["XDG_CONFIG_HOME"], ignore_errors=True)
 
 
 def training(n_steps):
@@ -355,7 +357,6 @@ def main():
             end_what_is_left(folder)
             shutil.rmtree(folder, ignore_errors=True)
         print(f"{name}: {time.monotonic() - started:.1f} s", flush=True)
-    shutil.rmtree(ENVIRONMENT["XDG_CONFIG_HOME"], ignore_errors=True)
 
 
 if __name__ == "__main__":
