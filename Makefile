@@ -29,6 +29,7 @@ bench: setup all
 
 screens: demo
 	scripts/screens.sh build/demo.lapwing docs/screens
+	scripts/screens_live.sh docs/screens
 
 sanitize: setup
 	cmake --workflow --preset asan

@@ -18,6 +18,7 @@ enum lw_status {
 	LW_ERR_STATE = -5,       /* not possible now */
 	LW_ERR_UNSUPPORTED = -6, /* understood, but not available here */
 	LW_ERR_USAGE = -7,       /* the user asked for something that makes no sense */
+	LW_ERR_BUSY = -8,        /* another program has it right now: later it may work */
 };
 
 /* Exit codes of every program (docs: "exit codes"). `record` returns the child's own instead. */

@@ -98,3 +98,16 @@ int lw_bytes_parse(const char *text, uint64_t *ret_bytes)
 		*ret_bytes = (uint64_t)llround(bytes);
 	return status;
 }
+
+const char *lw_age_format(int64_t age_ns, char text[LW_UNIT_TEXT_BYTES])
+{
+	long long s = age_ns > 0 ? age_ns / LW_NS_PER_S : 0;
+
+	if (s < 60)
+		snprintf(text, LW_UNIT_TEXT_BYTES, "%lld s", s);
+	else if (s < 3600)
+		snprintf(text, LW_UNIT_TEXT_BYTES, "%lld min %02lld s", s / 60, s % 60);
+	else
+		snprintf(text, LW_UNIT_TEXT_BYTES, "%lld h %02lld min", s / 3600, s / 60 % 60);
+	return text;
+}

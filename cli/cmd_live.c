@@ -2,27 +2,24 @@
 /*
  * cmd_live.c - `lapwing live [--attach DIR | -- CMD...]`: a job on the screen while it runs.
  *
- * A command is started by a process of its own, as `record` does it: leaving the screen leaves the job alone.
- * Its output goes to a file, as the screen is taken.
+ * Leaving the screen leaves the job alone.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/units.h"
 #include "cli/cmd.h"
 #include "cli/launch.h"
+#include "cli/live_own.h"
 #include "schema/rundir.h"
 #include "tui/chooser.h"
 #include "tui/live.h"
 #include "tui/screen.h"
+#include "tui/settings.h"
 
 enum {
 	KEY_ATTACH = 0x100,
@@ -53,10 +50,8 @@ struct watch {
 	struct lw_data data;
 	struct lw_app app;
 	struct lw_live *live;
-	char log[PATH_MAX + 8];
 	const char *paths[1];
-	pid_t recorder; /* 0: somebody else's job, or it has ended */
-	int recorder_code;
+	struct lw_own own; /* command; log "": somebody else's job */
 };
 
 static int64_t clock_ns(void)
@@ -137,8 +132,9 @@ static void take_rundir(struct lw_job *job, const struct lw_rundir *rundir)
 }
 
 /* All jobs of this user that are being recorded here. @n_left: directories that nobody collects. */
-static int find_jobs(struct lw_chooser *chooser, size_t *n_left)
+static int find_jobs(void *context, lw_job_list *ret_jobs)
 {
+	size_t *n_left = context;
 	lw_rundir_list list = {0};
 	const struct lw_rundir *rundir;
 	int status = lw_rundir_find(&list);
@@ -154,7 +150,7 @@ static int find_jobs(struct lw_chooser *chooser, size_t *n_left)
 		take_rundir(&job, rundir);
 		if (lw_job_read(&job) < 0)
 			lw_error_clear(); /* it is just beginning, or ending */
-		status = lw_vec_push(&chooser->jobs, job);
+		status = lw_vec_push(ret_jobs, job);
 	}
 	lw_vec_free(&list);
 	return status;
@@ -198,9 +194,9 @@ static int say_no_job(size_t n_left)
 /* Return: 0, or 1 + the exit code of the program. */
 static int choose(struct watch *w)
 {
-	struct lw_chooser chooser = {.chosen = -1};
 	size_t n_left;
-	int status = find_jobs(&chooser, &n_left), code = 0;
+	struct lw_chooser chooser = {.chosen = -1, .find = find_jobs, .context = &n_left};
+	int status = find_jobs(&n_left, &chooser.jobs), code = 0;
 
 	if (status == LW_OK && chooser.jobs.n == 0)
 		code = 1 + say_no_job(n_left);
@@ -211,7 +207,7 @@ static int choose(struct watch *w)
 		w->app.cells.is_ascii = w->options.screen.is_ascii;
 		status = lw_app_resize(&w->app, w->options.width, w->options.height);
 		if (status == LW_OK) {
-			lw_app_draw(&w->app);
+			lw_app_draw_all(&w->app); /* asks for the time, too */
 			status = lw_app_write_screen(&w->app, stdout);
 		}
 		code = 1;
@@ -227,87 +223,6 @@ static int choose(struct watch *w)
 		code = 1; /* left without choosing */
 	lw_vec_free(&chooser.jobs);
 	return status < 0 ? 1 + lw_cli_fail(lw_cause(status, "live")) : code;
-}
-
-/* ---- a command of one's own -------------------------------------------------------------------------------------- */
-
-/* In the process that records: as `record`, but nothing of it reaches the terminal. Does not return. */
-static _Noreturn void record_apart(struct lw_launch *launch, int log_fd)
-{
-	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-	setsid(); /* Ctrl-C and a hangup of the terminal are for the screen */
-	dup2(null_fd, STDIN_FILENO);
-	dup2(log_fd, STDOUT_FILENO);
-	dup2(log_fd, STDERR_FILENO);
-	_exit(lw_launch_run(launch));
-}
-
-/* The command's own exit code, as `record` gives it. @flags: WNOHANG: if it has ended. Return: it has. */
-static bool wait_for_recorder(struct watch *w, int flags)
-{
-	int ended;
-
-	if (w->recorder && waitpid(w->recorder, &ended, flags) == w->recorder) {
-		w->recorder_code = WIFEXITED(ended) ? WEXITSTATUS(ended) : LW_EXIT_FAILED;
-		w->recorder = 0;
-	}
-	return !w->recorder;
-}
-
-/* Return: there is a run, of a command that runs or has ended already. */
-static bool await_own_run(struct watch *w)
-{
-	const struct lw_launch *launch = &w->options.launch;
-	bool has_ended;
-
-	do {
-		struct lw_rundir rundir;
-
-		has_ended = wait_for_recorder(w, WNOHANG);
-		if (lw_rundir_look(launch->dir, &rundir) == LW_OK && rundir.out[0]) {
-			take_rundir(&w->job, &rundir);
-			return true;
-		}
-		lw_error_clear();
-		sleep_ms(20);
-	} while (!has_ended);
-	snprintf(w->job.dir, sizeof(w->job.dir), "%s", launch->dir);
-	if (!realpath(launch->out, w->job.path) || lw_job_read(&w->job) < 0) {
-		lw_error_clear();
-		return false;
-	}
-	return true;
-}
-
-/* Return: 0, or 1 + the exit code of the program. */
-static int start(struct watch *w)
-{
-	struct lw_launch *launch = &w->options.launch;
-	int code = lw_launch_prepare(launch), fd;
-
-	if (code)
-		return 1 + code;
-	snprintf(w->log, sizeof(w->log), "%s.log", launch->out);
-	fd = open(w->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (fd < 0) {
-		lw_rundir_remove(launch->dir);
-		return 1 + lw_cli_fail(lw_fail(LW_ERR_IO, "live: %s: %s", w->log, strerror(errno)));
-	}
-	fflush(NULL);
-	w->recorder = fork();
-	if (w->recorder == 0)
-		record_apart(launch, fd);
-	close(fd);
-	if (w->recorder < 0) {
-		w->recorder = 0;
-		lw_rundir_remove(launch->dir);
-		return 1 + lw_cli_fail(lw_fail(LW_ERR_IO, "live: fork: %s", strerror(errno)));
-	}
-	if (await_own_run(w))
-		return 0;
-	lw_cli_say("live: the recording ended before it began; %s says why", w->log);
-	return 1 + (w->recorder_code ? w->recorder_code : LW_EXIT_FAILED);
 }
 
 /* ---- following it ------------------------------------------------------------------------------------------------- */
@@ -328,7 +243,7 @@ static int open_live(struct watch *w)
 {
 	const struct lw_live_options live = {.path = w->job.path,
 		.dir = w->job.dir,
-		.log = w->log[0] ? w->log : NULL,
+		.log = w->own.log[0] ? w->own.log : NULL,
 		.window_ns = w->options.window_ns,
 		.ask = ask,
 		.context = w};
@@ -343,6 +258,22 @@ static int open_live(struct watch *w)
 	w->app.name = slash ? slash + 1 : w->job.path;
 	w->app.live = w->live;
 	return LW_OK;
+}
+
+/* While the job runs the overview is what there is to see. The view that was remembered is for the whole run, unless the
+ * user has asked for another one meanwhile; what was looked at last is remembered, but not that a job was watched. */
+static int show(struct watch *w)
+{
+	struct lw_settings settings;
+	int status;
+
+	lw_settings_read(&settings);
+	w->app.view_after = settings.view > 0 ? settings.view : 0;
+	status = lw_screen_run(&w->app, &w->options.screen);
+	settings.view = w->app.current;
+	if (status == LW_OK && (!w->app.live || w->app.current != 0))
+		lw_settings_write(&settings);
+	return status;
 }
 
 /* As text, once the job was followed for a while; a job that ends before is waited for. */
@@ -360,13 +291,12 @@ static int dump(struct watch *w)
 		if (clock_ns() < until_ns)
 			sleep_ms(100);
 	} while (clock_ns() < until_ns && w->app.live);
-	while (!w->app.live && w->data.loader) { /* over: what it was */
-		lw_app_tick(&w->app);
-		sleep_ms(20);
-	}
 	if (status == LW_OK) {
 		lw_app_draw(&w->app);
 		status = keys ? lw_app_keys(&w->app, keys) : lw_fail(LW_ERR_NOMEM, "no memory");
+		for (; w->app.live && w->live->snapshot; sleep_ms(20))
+			lw_app_tick(&w->app);
+		lw_app_draw(&w->app);
 	}
 	if (status == LW_OK)
 		status = lw_app_write_screen(&w->app, stdout);
@@ -376,11 +306,31 @@ static int dump(struct watch *w)
 
 /* ---- leaving it ----------------------------------------------------------------------------------------------------- */
 
+static void end_snapshot(struct watch *w)
+{
+	char path[LW_LIVE_PATH_BYTES];
+
+	if (!w->live->snapshot)
+		return;
+	lw_cli_say("a snapshot is still being written ...");
+	if (lw_live_snapshot_wait(w->live, path) < 0)
+		lw_cli_fail(lw_cause(LW_ERR_IO, "no snapshot"));
+	else
+		lw_cli_say("written: %s", path);
+}
+
 /* A command that still runs is left alone. */
 static int leave(struct watch *w)
 {
-	if (w->log[0])
-		lw_cli_say("the command's output is in %s", w->log);
+	end_snapshot(w);
+	if (w->own.log[0])
+		lw_cli_say("the command's output is in %s", w->own.log);
+	if (w->live->is_unsealed) {
+		lw_cli_say(
+			"the collector died while it closed %s: `lapwing salvage %s` finishes that",
+			w->job.path, w->job.dir);
+		return LW_EXIT_INCOMPLETE;
+	}
 	if (w->app.live && w->live->is_left_told) {
 		lw_cli_say(
 			"the collector has died; what the ranks still record waits in their rings:"
@@ -393,9 +343,11 @@ static int leave(struct watch *w)
 			w->job.path, w->job.dir);
 		return LW_EXIT_OK;
 	}
-	if (w->log[0]) {
-		wait_for_recorder(w, 0);
-		return w->recorder_code;
+	if (w->own.log[0]) {
+		if (!lw_own_has_ended(&w->own, false) && isatty(STDERR_FILENO))
+			lw_cli_say("the collector still closes %s ...", w->job.path);
+		lw_own_has_ended(&w->own, true);
+		return w->own.code;
 	}
 	return w->data.analysis ? lw_cli_run_exit(w->data.analysis->run) : LW_EXIT_OK;
 }
@@ -405,7 +357,7 @@ static int find(struct watch *w)
 	int status;
 
 	if (w->options.launch.options.command)
-		return start(w);
+		return lw_own_start(&w->own, &w->options.launch, &w->job);
 	if (!w->options.attach)
 		return choose(w);
 	status = await_run(w->options.attach, &w->job);
@@ -454,12 +406,14 @@ int lw_cmd_live(int argc, char **argv)
 	}
 	status = open_live(&w);
 	if (status == LW_OK)
-		status = w.options.is_dump ? dump(&w) : lw_screen_run(&w.app, &w.options.screen);
+		status = w.options.is_dump ? dump(&w) : show(&w);
 	code = status < 0 ? lw_cli_fail(lw_cause(status, "live")) : LW_EXIT_OK;
 	if (status == LW_OK)
 		code = leave(&w);
-	else if (w.log[0])
+	else if (w.own.log[0])
 		leave(&w); /* says where the job is */
+	if (status == LW_OK && w.data.loader)
+		_exit(code); /* who leaves does not wait for the analysis: what it was storing is undone */
 	lw_app_done(&w.app);
 	lw_data_done(&w.data);
 	lw_live_close(w.live);

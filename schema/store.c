@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "schema/migrations.h" /* generated: lw_migrations[] */
 
-enum { N_MIGRATIONS = sizeof(lw_migrations) / sizeof(lw_migrations[0]) };
+enum { N_MIGRATIONS = sizeof(lw_migrations) / sizeof(lw_migrations[0]), COPY_PAGES = 256 };
 
 /* Built when a run is closed: an index costs a loading collector more than the row itself. */
 static const char indexes_sql[] =
@@ -32,6 +32,7 @@ int lw_store_fail(struct lw_store *store, const char *what)
 	int code = sqlite3_errcode(store->db) & 0xff;
 	enum lw_status status = code == SQLITE_NOMEM                              ? LW_ERR_NOMEM
 				: code == SQLITE_NOTADB || code == SQLITE_CORRUPT ? LW_ERR_FORMAT
+				: code == SQLITE_BUSY || code == SQLITE_LOCKED    ? LW_ERR_BUSY
 										  : LW_ERR_IO;
 	const char *text = sqlite3_errmsg(store->db);
 
@@ -291,14 +292,29 @@ static int create(struct lw_store *store, const char *path)
 	return status;
 }
 
-int lw_store_copy(struct lw_store *into, struct lw_store *from)
+int lw_store_copy_told(struct lw_store *into, struct lw_store *from,
+	void (*progress)(void *context, double done_frac), void *context)
 {
 	sqlite3_backup *backup = sqlite3_backup_init(into->db, "main", from->db, "main");
-	bool is_whole = backup && sqlite3_backup_step(backup, -1) == SQLITE_DONE;
+	int code = backup ? SQLITE_OK : SQLITE_ERROR, n_pages;
 
+	while (code == SQLITE_OK) {
+		code = sqlite3_backup_step(backup, progress ? COPY_PAGES : -1);
+		n_pages = sqlite3_backup_pagecount(backup);
+		if (progress && n_pages > 0)
+			progress(context,
+				1 - (double)sqlite3_backup_remaining(backup) / (double)n_pages);
+	}
 	if (!backup || sqlite3_backup_finish(backup) != SQLITE_OK)
 		return lw_store_fail(into, from->path);
-	return is_whole ? LW_OK : lw_fail(LW_ERR_IO, "%s: is being written: try again", from->path);
+	return code == SQLITE_DONE
+		       ? LW_OK
+		       : lw_fail(LW_ERR_BUSY, "%s: is being written: try again", from->path);
+}
+
+int lw_store_copy(struct lw_store *into, struct lw_store *from)
+{
+	return lw_store_copy_told(into, from, NULL, NULL);
 }
 
 /* An older run that may not be written: its copy in memory is migrated instead. */
@@ -332,7 +348,8 @@ static int open_existing(struct lw_store *store, const char *path, enum lw_store
 		/* WAL needs to write beside the file; on read-only media read the file as it stands. */
 		char uri[4200];
 
-		if (status == LW_ERR_UNSUPPORTED || !store->is_read_only || status == LW_ERR_FORMAT)
+		if (status == LW_ERR_UNSUPPORTED || !store->is_read_only ||
+			status == LW_ERR_FORMAT || status == LW_ERR_BUSY)
 			return status;
 		sqlite3_close(store->db);
 		store->db = NULL;

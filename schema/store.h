@@ -39,10 +39,17 @@ struct lw_store {
 int lw_store_open(const char *path, enum lw_store_mode mode, struct lw_store **ret_store);
 
 /**
- * lw_store_copy() - @into's database becomes what @from's is, or an error: LW_ERR_IO also when another process
+ * lw_store_copy() - @into's database becomes what @from's is, or an error: LW_ERR_BUSY when another process
  * keeps writing @from.
  */
 int lw_store_copy(struct lw_store *into, struct lw_store *from);
+
+/**
+ * lw_store_copy_told() - the same, in parts, telling @progress after each. Only within a read transaction of @from
+ * are they parts of the same moment, while somebody writes.
+ */
+int lw_store_copy_told(struct lw_store *into, struct lw_store *from,
+	void (*progress)(void *context, double done_frac), void *context);
 
 /** lw_store_close() - finalize and close; NULL is allowed. */
 void lw_store_close(struct lw_store *store);

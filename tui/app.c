@@ -61,6 +61,7 @@ void lw_app_say(struct lw_app *app, bool is_error, const char *format, ...)
 void lw_app_show(struct lw_app *app, int view)
 {
 	app->current = view;
+	app->view_after = 0;
 	app->mode = LW_APP_VIEW;
 }
 
@@ -156,6 +157,8 @@ static void draw_bottom(struct lw_app *app, struct lw_pane all)
 		if (has_more)
 			lw_pane_right(all, all.width - 1, y, 15, LW_STYLE_TITLE, "? help  q leave");
 	}
+	if (app->live && app->mode == LW_APP_VIEW && !lw_app_is_live_shown(app))
+		lw_hint_draw_age(app, all, y);
 }
 
 /* Opens a view that has not seen this analysis. Return: it can be drawn. */
@@ -218,6 +221,8 @@ bool lw_app_tick(struct lw_app *app)
 	struct lw_view *view = &app->views[app->current];
 	bool is_changed = lw_data_poll(app->data);
 
+	if (app->chooser)
+		return lw_chooser_tick(app->chooser);
 	if (app->live)
 		is_changed |= lw_live_tick(app);
 	if (app->mode != LW_APP_HELP && view->ops->tick &&
@@ -404,6 +409,10 @@ static bool own_request(struct lw_app *app, enum lw_request request)
 	case LW_REQUEST_COPY:
 		copy(app);
 		return true;
+	case LW_REQUEST_MARK:
+		if (!app->live && app->past)
+			lw_live_go_to_mark(app);
+		return !app->live;
 	case LW_REQUEST_EXPORT:
 		lw_app_export(app, "");
 		return true;
@@ -459,7 +468,7 @@ void lw_app_key(struct lw_app *app, uint32_t key, int x, int y)
 
 	app->message[0] = 0;
 	if (app->chooser)
-		app->is_over = lw_chooser_key(app->chooser, key, y);
+		app->is_over = lw_chooser_key(app->chooser, key, y, app->cells.height);
 	else if (app->mode == LW_APP_SEARCH || app->mode == LW_APP_COMMAND)
 		type(app, key);
 	else if (key == LW_KEY_NONE)

@@ -21,10 +21,12 @@ struct lw_chooser; /* chooser.h */
 struct lw_app {
 	struct lw_data *data;
 	struct lw_live *live;       /* NULL: after the run */
+	struct lw_live *past;       /* the job that was followed to its end; NULL: none was */
 	struct lw_chooser *chooser; /* NULL: it is clear which job; else all of the screen is its */
 	struct lw_cells cells;
 	struct lw_view views[LW_VIEW_COUNT];
 	int current;
+	int view_after; /* that the end of a job shows, unless the user chose one while it ran; 0 = stay */
 	struct lw_focus focus;
 	enum lw_app_mode mode;
 	char line[LW_APP_LINE_BYTES];   /* what is typed in a prompt */
@@ -88,6 +90,9 @@ bool lw_app_is_live_shown(const struct lw_app *app);
 
 /** lw_hint_draw() - the keys that matter most here, on line @y. */
 void lw_hint_draw(const struct lw_app *app, struct lw_pane pane, int y);
+
+/** lw_hint_draw_age() - of which moment of a running job the view is, at the right end of line @y. */
+void lw_hint_draw_age(const struct lw_app *app, struct lw_pane pane, int y);
 
 /** lw_app_command() - what was typed after `:`; the answer is a message. */
 void lw_app_command(struct lw_app *app, const char *line);

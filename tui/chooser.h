@@ -2,7 +2,7 @@
 /*
  * chooser.h - several jobs run on this host: which one is to be followed?
  *
- * Reads: the run file of each job, once.   Writes: nothing. Whoever opens it finds the jobs; the program's
+ * Reads: the run file of each job, once a second.   Writes: nothing. Whoever opens it finds the jobs; the program's
  * whole screen is the chooser's while app->chooser is set, and is over when one was chosen or nobody wants to.
  */
 #ifndef LAPWING_TUI_CHOOSER_H
@@ -17,23 +17,35 @@ struct lw_job { /* that is being recorded on this host */
 	char dir[LW_JOB_TEXT_BYTES], path[LW_JOB_PATH_BYTES]; /* ring directory, run file */
 	char command[LW_JOB_TEXT_BYTES];                      /* "" = not known yet */
 	int64_t pid;        /* of its first process; 0 = none yet */
-	int64_t started_ns; /* CLOCK_REALTIME */
+	int64_t started_ns; /* CLOCK_REALTIME; 0 = not known yet */
 	int n_ranks;        /* seen so far */
 	int size;           /* of the job; 0 = not known yet */
+	bool has_ended;     /* it was being recorded, and is no more */
 };
+typedef lw_vec(struct lw_job) lw_job_list;
 
 struct lw_chooser {
-	lw_vec(struct lw_job) jobs;
+	lw_job_list jobs;
 	size_t at;
-	int chosen; /* index into jobs, -1: none yet */
+	int chosen;                /* index into jobs, -1: none yet */
+	int64_t now_ns, looked_ns; /* CLOCK_REALTIME: that ages are as of; of the last look */
+	/* What is being recorded now, into an empty list. NULL: nobody looks again */
+	int (*find)(void *context, lw_job_list *ret_jobs);
+	void *context;
 };
 
 /** lw_job_read() - fill in what @job->path says of it. Return: LW_OK or the first error. */
 int lw_job_read(struct lw_job *job);
 
+/** lw_chooser_take() - what is being recorded now: others have ended, what is new comes last. Return: LW_OK, LW_ERR_NOMEM. */
+int lw_chooser_take(struct lw_chooser *chooser, const lw_job_list *jobs);
+
+/** lw_chooser_tick() - look again, once a second. Return: draw. */
+bool lw_chooser_tick(struct lw_chooser *chooser);
+
 void lw_chooser_draw(const struct lw_chooser *chooser, struct lw_pane pane);
 
 /** lw_chooser_key() - @y: line of a click. Return: it is over; see chosen. */
-bool lw_chooser_key(struct lw_chooser *chooser, uint32_t key, int y);
+bool lw_chooser_key(struct lw_chooser *chooser, uint32_t key, int y, int height);
 
 #endif /* LAPWING_TUI_CHOOSER_H */

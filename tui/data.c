@@ -81,6 +81,7 @@ static void drop_analysis(struct lw_data *data)
 static void take_over(struct lw_data *data, struct lw_loader *loader)
 {
 	data->stage = NULL;
+	data->status = loader->status;
 	snprintf(data->error, sizeof(data->error), "%s", loader->error);
 	if (loader->status < 0)
 		return; /* what was there stays */
@@ -108,7 +109,7 @@ int lw_data_begin(struct lw_data *data)
 
 	if (data->loader)
 		return LW_OK;
-	if (!data->analysis && !data->has_preview) {
+	if (!data->analysis && !data->has_preview && !data->is_unfinished) {
 		data->has_preview =
 			lw_brief_load(data->paths, data->n_paths, &data->preview) == LW_OK;
 		lw_error_clear(); /* the analysis says what is wrong, if it is */

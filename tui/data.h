@@ -23,6 +23,7 @@ struct lw_data {
 	const char *const *paths; /* borrowed */
 	size_t n_paths;
 	bool is_read_only;       /* the run still grows: its collector is the one who writes */
+	bool is_unfinished;      /* no analysis can be stored in it yet: none is looked for */
 	struct lw_brief preview; /* as stored by an earlier analysis, until this one is there */
 	bool has_preview;
 	char facts[LW_BRIEF_JOB_BYTES]; /* what the files say at once; "" = nothing, or not asked */
@@ -30,6 +31,7 @@ struct lw_data {
 	unsigned generation;            /* grows with each new analysis; 0: none was there yet */
 	const char *stage;              /* what the thread does now, static; NULL: nothing */
 	char error[LW_DATA_TEXT_BYTES]; /* why there is no (new) analysis; "" = no error */
+	int status;                     /* LW_OK or what error tells of */
 	struct lw_predictor *predictor; /* of this analysis; see lw_data_predictor() */
 	char why_no_predictor[LW_DATA_TEXT_BYTES];
 	bool has_asked_predictor;

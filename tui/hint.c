@@ -49,6 +49,8 @@ uint64_t lw_app_can(const struct lw_app *app, int view)
 
 	if (app->live)
 		can |= OF_LIVE;
+	else if (app->past)
+		can |= LW_CAN(MARK); /* goes through those that were set while it ran */
 	if (is_live_at(app, view))
 		return can;
 	if (ops->find || ops->table)
@@ -128,4 +130,16 @@ void lw_hint_draw(const struct lw_app *app, struct lw_pane pane, int y)
 		x += lw_pane_print(pane, x, y, LW_STYLE_TITLE, "%s", text) + 2;
 		n = 0;
 	}
+}
+
+/* While the job runs, what views show is of some moment: which one is said beside whatever else is said. */
+void lw_hint_draw_age(const struct lw_app *app, struct lw_pane all, int y)
+{
+	char text[LW_LIVE_AGE_BYTES];
+	int width = lw_text_width(lw_live_age(app->live, text));
+
+	if (!width)
+		return;
+	lw_pane_fill(all, all.width - width - 3, y, width + 3, LW_STYLE_TITLE, ' ');
+	lw_pane_right(all, all.width - 1, y, width, LW_STYLE_TITLE, text);
 }

@@ -6,30 +6,29 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/err.h"
 
 #define LOOK_NS      (190 * LW_NS_PER_MS) /* two ticks of the screen */
 #define ASK_NS       LW_NS_PER_S
 #define LEFT_NS      (3 * LW_NS_PER_S / 2) /* `record` starts another collector meanwhile */
-#define SEAL_NS      (4 * LW_NS_PER_S)     /* patience with a collector that closes the run */
 #define STILL_NS     LW_NS_PER_S           /* without news the window goes on without them */
 #define REST_NS      (2 * LW_NS_PER_S)     /* between analyses, at least */
 #define PLAIN_AGE_NS (5 * LW_NS_PER_S)     /* of a job whose steps are not known without one */
 
 enum { ANALYSIS_SHARE = 150, PLAIN_OPS = 50, MAX_NOTES = 50 };
 
-static int64_t clock_ns(void)
+int64_t lw_live_clock_ns(const struct lw_live *live)
 {
 	struct timespec now;
 
+	if (live->options.clock_ns)
+		return live->options.clock_ns(live->options.context);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return now.tv_sec * LW_NS_PER_S + now.tv_nsec;
 }
 
-static void __attribute__((format(printf, 3, 4)))
-note(struct lw_live *live, bool is_bad, const char *format, ...)
+void lw_live_note(struct lw_live *live, bool is_bad, const char *format, ...)
 {
 	struct lw_live_note one = {.at_ns = live->now_ns, .is_bad = is_bad};
 	va_list arguments;
@@ -50,15 +49,17 @@ static void read_command(struct lw_live *live)
 {
 	static const char sql[] =
 		"SELECT iif(command <> '', command, coalesce((SELECT s.text FROM process p JOIN string s"
-		" ON s.id = p.command_id ORDER BY p.id LIMIT 1), '')) FROM run";
+		" ON s.id = p.command_id ORDER BY p.id LIMIT 1), '')), command <> '' AND NOT closed FROM run";
 	sqlite3_stmt *row;
 
 	if (lw_store_prepare(live->rows.store, sql, &row) < 0) {
 		lw_error_clear();
 		return;
 	}
-	if (lw_store_step(live->rows.store, row) == 1)
+	if (lw_store_step(live->rows.store, row) == 1) {
 		snprintf(live->command, sizeof(live->command), "%s", lw_store_column_text(row, 0));
+		live->is_recorded = sqlite3_column_int(row, 1) != 0;
+	}
 	sqlite3_finalize(row);
 }
 
@@ -72,22 +73,25 @@ int lw_live_open(const struct lw_live_options *options, struct lw_live **ret_liv
 	live->options = *options;
 	if (live->options.window_ns <= 0)
 		live->options.window_ns = 10 * LW_NS_PER_S;
-	live->opened_ns = live->now_ns = clock_ns();
+	live->opened_ns = live->now_ns = lw_live_clock_ns(live);
 	status = lw_live_rows_open(&live->rows, options->path, &live->model);
 	if (status < 0) {
 		lw_live_close(live);
 		return status;
 	}
 	if (options->log)
-		note(live, false, "the command's output goes to %s", options->log);
+		lw_live_note(live, false, "the command's output goes to %s", options->log);
 	*ret_live = live;
 	return LW_OK;
 }
 
 void lw_live_close(struct lw_live *live)
 {
+	char path[LW_LIVE_PATH_BYTES];
+
 	if (!live)
 		return;
+	lw_live_snapshot_wait(live, path);
 	lw_live_rows_done(&live->rows);
 	lw_live_model_done(&live->model);
 	lw_live_model_done(&live->held);
@@ -115,9 +119,37 @@ static int32_t next_ended(const struct lw_live *live)
 	return next;
 }
 
+/* What goes on after a process died is news too: one may think that the recording died with it. */
+static const char *what_goes_on(const struct lw_live *live)
+{
+	const struct lw_live_rank *rank;
+
+	if (live->left_ns || live->rows.is_closed)
+		return "";
+	lw_vec_foreach (rank, &live->model.ranks)
+		if (rank->ended == LW_LIVE_RUNS && lw_live_is_rank(rank))
+			return "; the recorder still runs and keeps what the others do";
+	return "; the recorder still runs and keeps what is left";
+}
+
+static void tell_of_death(struct lw_live *live, const struct lw_live_rank *rank, const char *name)
+{
+	char which[LW_LIVE_NAME_BYTES] = "it";
+
+	if (rank->rank >= 0) /* else the name says it */
+		snprintf(which, sizeof(which), "pid %lld%s%s", (long long)rank->pid,
+			rank->host[0] ? " on " : "", rank->host);
+	lw_live_note(live, true,
+		"%s died (%s was killed or crashed): what it had recorded is kept%s", name, which,
+		what_goes_on(live));
+	if (!live->n_died++)
+		snprintf(live->first_died, sizeof(live->first_died), "%s", name);
+}
+
 static void tell_of_ends(struct lw_live *live)
 {
 	const uint8_t none = LW_LIVE_RUNS;
+	char name[LW_LIVE_NAME_BYTES];
 	int32_t i;
 
 	while (live->told.n < live->model.ranks.n)
@@ -127,15 +159,11 @@ static void tell_of_ends(struct lw_live *live)
 		const struct lw_live_rank *rank = &live->model.ranks.at[i];
 
 		live->told.at[i] = (uint8_t)rank->ended;
+		lw_live_name(rank, name);
 		if (rank->ended == LW_LIVE_EXITED)
-			note(live, false, "rank %d has ended", rank->rank);
-		if (rank->ended != LW_LIVE_DIED)
-			continue;
-		note(live, true,
-			"rank %d died (pid %lld was killed or crashed): what it had recorded is kept",
-			rank->rank, (long long)rank->pid);
-		if (!live->n_died++)
-			live->first_died = rank->rank;
+			lw_live_note(live, false, "%s has ended", name);
+		else if (rank->ended == LW_LIVE_DIED)
+			tell_of_death(live, rank, name);
 	}
 }
 
@@ -153,6 +181,8 @@ int lw_live_look(struct lw_live *live, int64_t now_ns)
 	if (status >= 0 && live->rows.is_closed && !live->closing_ns) {
 		/* Its connection goes at once: the collector cannot make one file of it before. */
 		live->closing_ns = now_ns;
+		live->left_ns = live->asked_ns = 0;
+		lw_live_note(live, false, "the job has ended; its collector closes the run file");
 		lw_live_rows_done(&live->rows);
 		status = 1;
 	}
@@ -209,7 +239,7 @@ static bool ask_for_collector(struct lw_app *app)
 	live->asked_ns = live->now_ns;
 	how = live->options.ask(live->options.context);
 	if (how == LW_LIVE_AT_WORK && live->is_left_told) {
-		note(live, false, "another collector goes on");
+		lw_live_note(live, false, "another collector goes on");
 		live->is_left_told = false;
 	}
 	if (how == LW_LIVE_AT_WORK) {
@@ -223,12 +253,12 @@ static bool ask_for_collector(struct lw_app *app)
 	if (how == LW_LIVE_GONE) { /* closed runs are seen as such: this one is not whole */
 		live->closing_ns = live->now_ns;
 		lw_live_rows_done(&live->rows);
-		note(live, true, "the ring directory is gone, and the run was not closed");
+		lw_live_note(live, true, "the ring directory is gone, and the run was not closed");
 		return true;
 	}
 	if (!live->is_left_told) {
-		live->is_left_told = true;
-		note(live, true,
+		live->is_left_told = live->was_left = true;
+		lw_live_note(live, true,
 			"the collector has died: nothing more is stored; `lapwing salvage %s` stores"
 			" what the ranks still record",
 			live->options.dir);
@@ -236,41 +266,6 @@ static bool ask_for_collector(struct lw_app *app)
 			"the collector has died: `lapwing salvage %s` stores what waits in the rings",
 			live->options.dir);
 	}
-	return true;
-}
-
-/* The run is closed: once it is one file again, it is a run like others. */
-static bool finish(struct lw_app *app)
-{
-	struct lw_live *live = app->live;
-	struct lw_data *data = app->data;
-	bool is_sealed =
-		!live->options.ask || live->options.ask(live->options.context) == LW_LIVE_GONE;
-
-	if (data->analysis)
-		lw_data_forget(data); /* its connection, too */
-	if (data->loader || (!is_sealed && live->now_ns - live->closing_ns < SEAL_NS))
-		return false;
-	live->is_over = true;
-	app->live = NULL;
-	data->is_read_only = false;
-	if (lw_data_begin(data) < 0)
-		lw_app_say(app, true, "%s", lw_error_text());
-	else if (live->n_died)
-		lw_app_say(app, true,
-			"the job has ended; rank %d died%s: what was recorded is kept in %s",
-			live->first_died, live->n_died > 1 ? " first, others after it" : "",
-			live->options.path);
-	else if (live->notes.n && live->notes.at[live->notes.n - 1].is_bad)
-		lw_app_say(
-			app, true, "the job has ended; %s", live->notes.at[live->notes.n - 1].text);
-	else if (live->rows.exit_code > 0)
-		lw_app_say(app, true,
-			"the job has ended with exit code %d: this is the whole run, %s",
-			live->rows.exit_code, live->options.path);
-	else
-		lw_app_say(app, false, "the job has ended: this is the whole run, %s",
-			live->options.path);
 	return true;
 }
 
@@ -314,11 +309,15 @@ static void analyse(struct lw_app *app)
 		live->is_analysing = false;
 		live->analysis_ended_ns = live->now_ns;
 		live->analysis_took_ns = live->now_ns - live->analysis_began_ns;
+		if (data->status == LW_OK)
+			live->shown_ns = live->analysis_began_ns;
+		else if (data->status == LW_ERR_BUSY)
+			data->error[0] = 0; /* the next one may find the file free */
 		take_period(live, data);
 	}
 	if (live->is_analysing || !is_analysis_due(live))
 		return;
-	data->is_read_only = true;
+	data->is_read_only = data->is_unfinished = true;
 	if (lw_data_begin(data) < 0) {
 		lw_error_clear(); /* the next time */
 		return;
@@ -335,15 +334,18 @@ bool lw_live_tick(struct lw_app *app)
 	bool must_draw = false;
 	int status = 0;
 
-	live->now_ns = clock_ns();
+	live->now_ns = lw_live_clock_ns(live);
+	if (live->is_whole)
+		return false;
 	if (live->now_ns - live->looked_ns >= LOOK_NS || live->rows.is_behind) {
 		status = lw_live_look(live, live->now_ns);
 		must_draw = true;
 	}
 	if (status < 0)
 		lw_app_say(app, true, "%s", lw_error_text());
+	must_draw |= lw_live_snapshot_poll(app);
 	if (live->closing_ns)
-		return finish(app) || must_draw;
+		return lw_live_finish(app) || must_draw;
 	must_draw |= ask_for_collector(app);
 	if (live->notes.n > n_notes && live->notes.at[live->notes.n - 1].is_bad)
 		lw_app_say(app, true, "%s", live->notes.at[live->notes.n - 1].text);
@@ -351,32 +353,13 @@ bool lw_live_tick(struct lw_app *app)
 	return must_draw;
 }
 
-/* ---- snapshots ----------------------------------------------------------------------------------------------------- */
-
-int lw_live_snapshot(struct lw_live *live, char path[64])
+const char *lw_live_age(const struct lw_live *live, char text[LW_LIVE_AGE_BYTES])
 {
-	struct lw_store *from = NULL, *into = NULL;
-	time_t now = time(NULL);
-	struct tm parts;
-	char stamp[32];
-	int status;
+	char age[LW_UNIT_TEXT_BYTES];
 
-	localtime_r(&now, &parts);
-	strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &parts);
-	snprintf(path, 64, "lapwing-live-%s.lapwing", stamp);
-	for (int i = 2; i < 100 && access(path, F_OK) == 0; i++)
-		snprintf(path, 64, "lapwing-live-%s-%d.lapwing", stamp, i);
-	status = lw_store_open(live->options.path, LW_STORE_READ, &from);
-	if (status == LW_OK)
-		status = lw_store_open(path, LW_STORE_CREATE, &into);
-	/* One read transaction: a writer goes on meanwhile, and what it writes is not in the copy. */
-	if (status == LW_OK)
-		status = lw_store_copy(into, from);
-	if (status == LW_OK)
-		status = lw_store_build_indexes(into);
-	if (status == LW_OK)
-		status = lw_store_seal(into);
-	lw_store_close(into);
-	lw_store_close(from);
-	return status;
+	text[0] = 0;
+	if (live->shown_ns && !live->reading_ns)
+		snprintf(text, LW_LIVE_AGE_BYTES, "as of %s ago",
+			lw_age_format(live->now_ns - live->shown_ns, age));
+	return text;
 }

@@ -4,8 +4,11 @@
  *
  * Reads: the run file (live_rows.h), and asks whoever opened it how the collector is.   Writes: snapshots.
  * The program's ticks drive it: five times a second it looks for new rows; the whole analysis of data.h is
- * repeated, read only, so rarely that it costs less than 1 % of a core. When the run is closed, app->live becomes
- * NULL and the finished run is analysed as after `lapwing tui`.
+ * repeated, read only, so rarely that it costs less than 1 % of a core.
+ *
+ *	live.c       looking at rows, the collector, the analysis so far
+ *	live_end.c   the run is closed: wait until it is one file, analyse it as `lapwing tui` does, and, once the user
+ *	             lets go of a held picture, app->live becomes NULL and app->past is what the marks are in
  */
 #ifndef LAPWING_TUI_LIVE_H
 #define LAPWING_TUI_LIVE_H
@@ -19,7 +22,13 @@ enum lw_live_collector {
 	LW_LIVE_GONE, /* no ring directory any more: all was stored */
 };
 
-enum { LW_LIVE_NOTE_BYTES = 200, LW_LIVE_MAX_MARKS = 99, LW_LIVE_FIRST_STEPS = 5 };
+enum {
+	LW_LIVE_NOTE_BYTES = 240,
+	LW_LIVE_AGE_BYTES = 48,
+	LW_LIVE_END_BYTES = 64,
+	LW_LIVE_MAX_MARKS = 99,
+	LW_LIVE_FIRST_STEPS = 5
+};
 
 struct lw_live_options {
 	const char *path, *dir; /* run file, ring directory; borrowed */
@@ -27,6 +36,8 @@ struct lw_live_options {
 	int64_t window_ns;      /* that figures are over */
 	/* How is the collector? NULL: at work until the run is closed. */
 	enum lw_live_collector (*ask)(void *context);
+	/* CLOCK_MONOTONIC; NULL: the real one */
+	int64_t (*clock_ns)(void *context);
 	void *context;
 };
 
@@ -48,14 +59,21 @@ struct lw_live {
 	int64_t now_ns, looked_ns, asked_ns, opened_ns;
 	int64_t left_ns;    /* since then nobody collects; 0 = somebody does */
 	int64_t closing_ns; /* since then the run is closed, and being sealed; 0 = not */
-	bool is_over;       /* nothing more will come */
-	bool is_left_told;
+	int64_t reading_ns; /* since then it is analysed as a whole; 0 = not */
+	int64_t retry_ns;   /* another program held the file: not before then */
+	int n_retries;
+	bool is_over;  /* nothing more will come */
+	bool is_whole; /* the analysis of the whole run is there, or the word why not */
+	bool is_left_told, was_left;
+	bool is_recorded; /* by `lapwing record`, which knows how the command ended */
+	bool is_unsealed; /* the collector died while it closed the run file */
 	int n_died;
-	int32_t first_died; /* its rank */
+	char first_died[LW_LIVE_NAME_BYTES];
 	lw_vec(uint8_t)
 		told; /* by rank of the model: its enum lw_live_ended that a note tells of */
 	lw_vec(struct lw_live_note) notes;
 	lw_vec(struct lw_live_mark) marks;
+	size_t next_mark; /* that lw_live_go_to_mark() goes to */
 	/* the picture */
 	bool is_paused;
 	struct lw_live_model
@@ -65,7 +83,9 @@ struct lw_live {
 	/* the analysis in the background */
 	bool is_analysing;
 	int64_t analysis_began_ns, analysis_ended_ns, analysis_took_ns;
+	int64_t shown_ns;    /* when the analysis that is shown read its rows; 0 = none is */
 	uint64_t n_analysed; /* rows that it had */
+	struct lw_live_snapshot *snapshot; /* being written; NULL: none */
 };
 
 /** lw_live_open() - Return: LW_OK or the first error. Free with lw_live_close(). */
@@ -87,8 +107,39 @@ uint64_t lw_live_n_steps(const struct lw_live *live);
 /** lw_live_tick() - time has passed. Sets app->live to NULL when the job is over. Return: draw. */
 bool lw_live_tick(struct lw_app *app);
 
-/** lw_live_snapshot() - what is known so far as a run file. @path: receives its name. */
-int lw_live_snapshot(struct lw_live *live, char path[64]);
+int64_t lw_live_clock_ns(const struct lw_live *live);
+void lw_live_note(struct lw_live *live, bool is_bad, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/** lw_live_age() - for status lines: how old the analysis is that views show. Return: @text, "" = not old. */
+const char *lw_live_age(const struct lw_live *live, char text[LW_LIVE_AGE_BYTES]);
+
+/* ---- live_end.c ---- */
+
+/** lw_live_finish() - a tick, once the run is closed. Return: draw. */
+bool lw_live_finish(struct lw_app *app);
+
+/** lw_live_let_go() - of the picture: the whole run is shown, from where the user was in time. */
+void lw_live_let_go(struct lw_app *app);
+
+/** lw_live_go_to_mark() - after the job: select the step of the next mark, and show it. */
+void lw_live_go_to_mark(struct lw_app *app);
+
+/** lw_live_end_text() - what happens now that the job has ended. Return: @text. */
+const char *lw_live_end_text(const struct lw_live *live, char text[LW_LIVE_END_BYTES]);
+
+/* ---- live_snapshot.c: what is known so far, as a run file, written by a thread ---- */
+
+enum { LW_LIVE_PATH_BYTES = 64 };
+
+/** lw_live_snapshot_begin() - here, with a name that nothing has. Return: LW_OK; LW_ERR_STATE: one is being written. */
+int lw_live_snapshot_begin(struct lw_live *live);
+
+/** lw_live_snapshot_poll() - says how far it is, and how it ended. Return: draw. */
+bool lw_live_snapshot_poll(struct lw_app *app);
+
+/** lw_live_snapshot_wait() - Return: LW_OK or its error; LW_OK too when none is being written. */
+int lw_live_snapshot_wait(struct lw_live *live, char path[LW_LIVE_PATH_BYTES]);
 
 /** lw_live_draw() - view_live.c: the overview while the job runs. */
 void lw_live_draw(struct lw_app *app, struct lw_pane pane);

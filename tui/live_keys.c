@@ -28,15 +28,23 @@ const struct lw_key_set *lw_live_keys(const struct lw_live *live)
 		{LW_REQUEST_PAUSE, "holds", "hold this picture"}, LIVE_WORDS};
 	static const struct lw_key_words held[] = {
 		{LW_REQUEST_PAUSE, "goes on", "go on with what happens now"}, LIVE_WORDS};
-	static const struct lw_key_set sets[] = {{LIVE_CAN, following}, {LIVE_CAN, held}};
+	static const struct lw_key_words ended[] = {
+		{LW_REQUEST_PAUSE, "shows the whole run", "let go of the held picture"},
+		LIVE_WORDS};
+	static const struct lw_key_set sets[] = {
+		{LIVE_CAN, following}, {LIVE_CAN, held}, {LIVE_CAN, ended}};
 
-	return &sets[live->is_paused];
+	return &sets[live->is_whole ? 2 : live->is_paused];
 }
 
 static void pause(struct lw_app *app)
 {
 	struct lw_live *live = app->live;
 
+	if (live->is_whole) {
+		lw_live_let_go(app);
+		return;
+	}
 	if (live->is_paused) {
 		lw_live_hold(live, false);
 		lw_app_say(app, false, "following");
@@ -90,13 +98,14 @@ static void mark(struct lw_app *app)
 
 static void snapshot(struct lw_app *app)
 {
-	char path[64];
-
-	if (lw_live_snapshot(app->live, path) < 0)
+	if (app->live->closing_ns) {
+		lw_app_say(app, true, "the job has ended: the run file itself is whole soon");
+		return;
+	}
+	if (lw_live_snapshot_begin(app->live) < 0)
 		lw_app_say(app, true, "no snapshot: %s", lw_error_text());
 	else
-		lw_app_say(app, false, "written: %s, the run so far (`lapwing report %s`)", path,
-			path);
+		lw_live_snapshot_poll(app);
 }
 
 bool lw_live_request(struct lw_app *app, const struct lw_input *input)

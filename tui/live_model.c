@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tui/live_model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +114,7 @@ int lw_live_see_process(struct lw_live_model *model, const struct lw_live_proces
 		rank = &model->ranks.at[model->ranks.n - 1];
 	}
 	rank->pid = process->pid;
+	snprintf(rank->host, sizeof(rank->host), "%s", process->host ? process->host : "");
 	rank->rank = process->rank;
 	rank->size = process->size;
 	rank->framework = process->framework;
@@ -123,6 +125,16 @@ int lw_live_see_process(struct lw_live_model *model, const struct lw_live_proces
 	if (!model->first_ns || process->start_ns < model->first_ns)
 		model->first_ns = process->start_ns;
 	return LW_OK;
+}
+
+const char *lw_live_name(const struct lw_live_rank *rank, char text[LW_LIVE_NAME_BYTES])
+{
+	if (rank->rank >= 0)
+		snprintf(text, LW_LIVE_NAME_BYTES, "rank %d", rank->rank);
+	else
+		snprintf(text, LW_LIVE_NAME_BYTES, "process %lld%s%s (no rank known yet)",
+			(long long)rank->pid, rank->host[0] ? " on " : "", rank->host);
+	return text;
 }
 
 bool lw_live_is_rank(const struct lw_live_rank *rank)

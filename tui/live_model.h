@@ -30,6 +30,8 @@
 #define LW_LIVE_SLOT_NS (250 * LW_NS_PER_MS)
 
 enum {
+	LW_LIVE_HOST_BYTES = 64,
+	LW_LIVE_NAME_BYTES = 128,
 	LW_LIVE_SLOTS = 2400,   /* ten minutes */
 	LW_LIVE_READIES = 8192, /* of a rank, a power of two */
 	LW_LIVE_GROUPS = 1024,  /* operations that may wait for their other ranks */
@@ -76,6 +78,7 @@ enum lw_live_ended { LW_LIVE_RUNS, LW_LIVE_EXITED, LW_LIVE_DIED };
 
 struct lw_live_rank { /* a process; one without a number is not shown as a rank */
 	int64_t process_id, pid;
+	char host[LW_LIVE_HOST_BYTES];
 	int32_t rank, size; /* LW_NONE: not known */
 	int framework, transport;
 	int64_t start_ns, end_ns; /* first record; newest one so far */
@@ -138,6 +141,7 @@ int lw_live_model_copy(struct lw_live_model *into, const struct lw_live_model *f
 
 struct lw_live_process {
 	int64_t process_id, pid, start_ns, end_ns; /* 0 = not known */
+	const char *host;                          /* NULL = not known */
 	int32_t rank, size;                        /* LW_NONE */
 	int framework, transport;
 	enum lw_live_ended ended;
@@ -211,6 +215,9 @@ struct lw_live_figures *lw_live_job_figures(const struct lw_live_model *model, i
  */
 void lw_live_step_series(
 	const struct lw_live_model *model, int64_t to_ns, size_t n, double *values);
+
+/** lw_live_name() - "rank 3", or which process it is where no rank is known. Return: @text. */
+const char *lw_live_name(const struct lw_live_rank *rank, char text[LW_LIVE_NAME_BYTES]);
 
 /** lw_live_is_rank() - this process counts as a rank of the job: it has a number, or did what ranks do. */
 bool lw_live_is_rank(const struct lw_live_rank *rank);

@@ -17,7 +17,8 @@ enum meta { RUN, PROCESSES, THREADS, WORLD };
 static const char *const meta_sql[] = {
 	[RUN] = "SELECT closed, exit_code FROM run",
 	[PROCESSES] =
-		"SELECT id, pid, start_ns, end_ns, rank, size, framework, transport, ended FROM process",
+		"SELECT p.id, pid, start_ns, end_ns, rank, size, framework, transport, ended, h.name"
+		" FROM process p LEFT JOIN host h ON h.id = p.host_id",
 	[THREADS] = "SELECT id, process_id, n_stored, n_lost FROM thread",
 	/* the first communicator of all ranks; its rows are few */
 	[WORLD] = "SELECT c.key FROM comm c JOIN process p ON p.id = c.process_id"
@@ -219,6 +220,7 @@ static int read_processes(struct lw_live_rows *rows)
 			.size = known(row, 5),
 			.framework = sqlite3_column_int(row, 6),
 			.transport = sqlite3_column_int(row, 7),
+			.host = (const char *)sqlite3_column_text(row, 9),
 			.ended = !*ended                  ? LW_LIVE_RUNS
 				 : !strcmp(ended, "died") ? LW_LIVE_DIED
 							  : LW_LIVE_EXITED,

@@ -98,29 +98,18 @@ static const char *rate_text(double bytes_per_s, char text[LW_UNIT_TEXT_BYTES])
 	return text;
 }
 
-static const char *age_text(int64_t age_ns, char text[LW_UNIT_TEXT_BYTES])
-{
-	long long s = age_ns > 0 ? age_ns / LW_NS_PER_S : 0;
-
-	if (s < 60)
-		snprintf(text, LW_UNIT_TEXT_BYTES, "%lld s", s);
-	else if (s < 3600)
-		snprintf(text, LW_UNIT_TEXT_BYTES, "%lld min %02lld s", s / 60, s % 60);
-	else
-		snprintf(text, LW_UNIT_TEXT_BYTES, "%lld h %02lld min", s / 3600, s / 60 % 60);
-	return text;
-}
-
 static const char *state_text(const struct lw_live *live, char text[CELL_BYTES])
 {
 	double back_s = (double)(live->held_ns - lw_live_to_ns(live)) * 1e-9;
 
-	if (live->is_paused && back_s > 0)
+	if (live->is_paused && live->closing_ns)
+		snprintf(text, CELL_BYTES, "HELD, %.1f s back; the job has ended", back_s);
+	else if (live->is_paused && back_s > 0)
 		snprintf(text, CELL_BYTES, "HELD, %.1f s back", back_s);
 	else if (live->is_paused)
 		snprintf(text, CELL_BYTES, "HELD");
 	else if (live->closing_ns)
-		snprintf(text, CELL_BYTES, "the job has ended");
+		lw_live_end_text(live, text);
 	else if (live->is_left_told)
 		snprintf(text, CELL_BYTES, "NO COLLECTOR");
 	else
@@ -139,7 +128,8 @@ static void draw_job(const struct picture *picture, struct lw_pane pane)
 	if (picture->n_died)
 		snprintf(died, sizeof(died), ", %zu DIED", picture->n_died);
 	snprintf(right, sizeof(right), "%s  %zu of %zu ranks alive%s  %s",
-		age_text(picture->model->first_ns ? end_ns - picture->model->first_ns : 0, age),
+		lw_age_format(
+			picture->model->first_ns ? end_ns - picture->model->first_ns : 0, age),
 		picture->n_alive, picture->n_ranks, died, state_text(live, state));
 	width = lw_text_width(right);
 	lw_pane_text(pane, 1, 0, pane.width - width - 4, LW_STYLE_STRONG,
@@ -227,8 +217,8 @@ static void draw_traffic(const struct picture *picture, struct lw_pane pane)
 	if (!isnan(picture->job.ops_per_s))
 		x += lw_pane_print(
 			pane, x, 4, LW_STYLE_TEXT, "  %.3g operations/s", picture->job.ops_per_s);
-	lw_pane_print(pane, x, 4, n_lost ? LW_STYLE_BAD : LW_STYLE_TEXT, "  dropped %llu",
-		(unsigned long long)n_lost);
+	lw_pane_print(pane, x, 4, n_lost ? LW_STYLE_BAD : LW_STYLE_TEXT, "  dropped %llu%s",
+		(unsigned long long)n_lost, n_lost ? " !" : "");
 }
 
 /* ---- the ranks ------------------------------------------------------------------------------------------------- */
@@ -240,12 +230,15 @@ struct row {
 	struct lw_live_figures later; /* after the window: of a picture that is held */
 };
 
+/* What is wrong with it stands before its number, where the state has no room, too. */
 static void cell_rank(const struct row *row, char text[CELL_BYTES])
 {
+	const char *sign = row->rank->ended == LW_LIVE_DIED ? "x" : row->rank->n_lost ? "!" : "";
+
 	if (row->rank->rank >= 0)
-		snprintf(text, CELL_BYTES, "%d", row->rank->rank);
+		snprintf(text, CELL_BYTES, "%s%d", sign, row->rank->rank);
 	else
-		snprintf(text, CELL_BYTES, "?%lld", (long long)row->rank->pid);
+		snprintf(text, CELL_BYTES, "%s?", sign);
 }
 
 static void cell_steps(const struct row *row, char text[CELL_BYTES])
@@ -302,16 +295,21 @@ static void cell_state(const struct row *row, char text[CELL_BYTES])
 	int64_t quiet_ns = row->picture->now_ns - row->rank->end_ns;
 	bool has_ended = row->rank->ended != LW_LIVE_RUNS &&
 			 !(row->picture->live->back_ns && row->rank->end_ns > row->picture->to_ns);
+	int n;
 
 	if (has_ended)
-		snprintf(text, CELL_BYTES, "%s",
+		n = snprintf(text, CELL_BYTES, "%s",
 			row->rank->ended == LW_LIVE_DIED ? "DIED" : "ended");
 	else if (!live->closing_ns && !live->back_ns && quiet_ns > QUIET_NS)
-		snprintf(text, CELL_BYTES, "quiet %lld s", (long long)(quiet_ns / LW_NS_PER_S));
+		n = snprintf(text, CELL_BYTES, "quiet %lld s", (long long)(quiet_ns / LW_NS_PER_S));
 	else if (row->rank == row->picture->latest)
-		snprintf(text, CELL_BYTES, "runs, late");
+		n = snprintf(text, CELL_BYTES, "runs, late");
 	else
-		snprintf(text, CELL_BYTES, "runs");
+		n = snprintf(text, CELL_BYTES, "runs");
+	if (row->rank->n_lost)
+		n += snprintf(text + n, CELL_BYTES - (size_t)n, ", lossy");
+	if (row->rank->rank < 0)
+		snprintf(text + n, CELL_BYTES - (size_t)n, ", pid %lld", (long long)row->rank->pid);
 }
 
 static const struct {
@@ -352,8 +350,8 @@ static void draw_row(struct lw_pane pane, int y, const struct row *row)
 			snprintf(text, sizeof(text), "%s", columns[i].title);
 		x += columns[i].width;
 		if (i == N_COLUMNS - 1)
-			lw_pane_text(
-				pane, x - columns[i].width + 2, y, columns[i].width, style, text);
+			lw_pane_text(pane, x - columns[i].width + 2, y,
+				pane.width - x + columns[i].width - 3, style, text);
 		else
 			lw_pane_right(pane, x, y, columns[i].width, style, text);
 	}
@@ -396,14 +394,14 @@ static void draw_late(const struct picture *picture, struct lw_pane pane, int y)
 {
 	const struct lw_live_model *model = picture->model;
 	const struct lw_live_figures *late = &picture->latest_figures;
-	char text[LW_UNIT_TEXT_BYTES];
+	char text[LW_UNIT_TEXT_BYTES], name[LW_LIVE_NAME_BYTES];
 
 	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "late");
 	if (picture->latest)
-		lw_pane_print(pane, 10, y, LW_STYLE_WARN,
-			"rank %d, by %s; last in %.0f %% of %llu %s%s", picture->latest->rank,
-			time_text(late->late_ns, text), 100 * late->last_frac,
-			(unsigned long long)late->n_late, model->late_step ? "steps" : "operations",
+		lw_pane_print(pane, 10, y, LW_STYLE_WARN, "%s, by %s; last in %.0f %% of %llu %s%s",
+			lw_live_name(picture->latest, name), time_text(late->late_ns, text),
+			100 * late->last_frac, (unsigned long long)late->n_late,
+			model->late_step ? "steps" : "operations",
 			late->last_frac >= persistent_frac ? "" : ": they take turns");
 	else if (picture->job.n_late)
 		lw_pane_print(pane, 10, y, LW_STYLE_TEXT,
@@ -427,7 +425,9 @@ static int draw_advice(
 	int lines;
 
 	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "advice");
-	if (!analysis && n_steps < LW_LIVE_FIRST_STEPS)
+	if (!analysis && picture->live->closing_ns)
+		snprintf(text, sizeof(text), "of the whole run, once its file is closed");
+	else if (!analysis && n_steps < LW_LIVE_FIRST_STEPS)
 		snprintf(text, sizeof(text), "after %d more steps",
 			(int)(LW_LIVE_FIRST_STEPS - n_steps));
 	else if (!analysis)
@@ -452,7 +452,8 @@ static void draw_notes(const struct lw_live *live, int64_t now_ns, struct lw_pan
 		enum lw_style style = note->is_bad ? LW_STYLE_BAD : LW_STYLE_DIM;
 		char age[LW_UNIT_TEXT_BYTES];
 
-		lw_pane_print(pane, 1, y, LW_STYLE_DIM, "%s", age_text(now_ns - note->at_ns, age));
+		lw_pane_print(
+			pane, 1, y, LW_STYLE_DIM, "%s", lw_age_format(now_ns - note->at_ns, age));
 		y += lw_pane_wrap(lw_pane_part(pane, 10, y, pane.width - 11, pane.height - y), 0, 0,
 			pane.width - 11, style, note->text);
 	}

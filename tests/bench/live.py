@@ -3,7 +3,8 @@
 
     tests/bench/live.py [SECONDS]        prints one JSON line
 
-cost: CPU time of its process, analyses in the background included, over wall time, at about 10 000 events a second.
+cost: CPU time of its process, analyses in the background included, over wall time, at about 10 000 events a second: a job of
+4 processes, each of which records a real job's mix at 2500 a second.
 latency: from the first record of a process that joins the job (its own clock reading) until the screen holds it.
 """
 import json
@@ -11,6 +12,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -22,7 +24,7 @@ BUILD = os.environ.get("LAPWING_BUILD_DIR") or os.path.join(ROOT, "build")
 LAPWING, PRODUCER = os.path.join(BUILD, "bin", "lapwing"), os.path.join(BUILD, "tests", "producer")
 LAPWINGD = os.path.join(BUILD, "bin", "lapwingd")
 ENVIRONMENT = {**{k: v for k, v in os.environ.items() if not k.startswith("LAPWING_")}, "LANG": "C.UTF-8", "TERM": "xterm-256color"}
-N_JOINING = 20
+N_PROCESSES, N_JOINING = 4, 20
 
 
 def tmux(name, *words):
@@ -30,7 +32,14 @@ def tmux(name, *words):
 
 
 def produce(ring_dir, *arguments):
-    return subprocess.Popen([PRODUCER, *arguments], stdout=subprocess.DEVNULL, env={**ENVIRONMENT, "LAPWING_DIR": ring_dir})
+    """In a process group of its own: a job of several processes ends as one."""
+    return subprocess.Popen([PRODUCER, *arguments], stdout=subprocess.DEVNULL, env={**ENVIRONMENT, "LAPWING_DIR": ring_dir},
+                            start_new_session=True)
+
+
+def end(job):
+    os.killpg(job.pid, signal.SIGKILL)
+    job.wait()
 
 
 def cpu_s(pid):
@@ -59,6 +68,7 @@ def measure(ring_dir, path, name, seconds):
     time.sleep(seconds)
     wall = time.monotonic() - before[2]
     result = {"cost_frac": (cpu_s(pid) - before[0]) / wall,
+              "n_processes": n_ranks_shown(name),
               "events_per_s": (count(path, "SELECT sum(n_stored) FROM thread") - before[1]) / wall}
     taken, joined, phase = [], [], random.Random(7)
     for _ in range(N_JOINING):
@@ -71,8 +81,7 @@ def measure(ring_dir, path, name, seconds):
         taken.append((seen_ns - start_ns) * 1e-6)
         time.sleep(phase.uniform(0.3, 0.7))  # not in step with its looks
     for one in joined:
-        one.kill()
-        one.wait()
+        end(one)
     result["latency_ms"] = {"median": statistics.median(taken), "most": max(taken)}
     return result
 
@@ -81,7 +90,7 @@ def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 30
     folder, ring_dir = tempfile.mkdtemp(prefix="lapwing-bench-"), tempfile.mkdtemp(prefix="lapwing-bench-", dir="/dev/shm")
     path, name = f"{folder}/run.lapwing", f"lapwing-bench-{os.getpid()}"
-    job = produce(ring_dir, "-t", "4", "-n", "10000000", "-u", "25600", "-r", "65536")
+    job = produce(ring_dir, "-p", str(N_PROCESSES), "-n", "10000000", "-u", "25600", "-r", "65536")
     collector = subprocess.Popen([LAPWINGD, "--foreground", "--dir", ring_dir, "--out", path], env=ENVIRONMENT)
     try:
         while not os.path.exists(f"{ring_dir}/out"):
@@ -92,9 +101,9 @@ def main():
         print(json.dumps({"bench": "live", **result}))
     finally:
         tmux(name, "kill-server")
-        for one in (job, collector):
-            one.kill()
-            one.wait()
+        end(job)
+        collector.kill()
+        collector.wait()
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(ring_dir, ignore_errors=True)
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`lapwing live` on real jobs: in the middle of one, attached, to its end, with a rank or the collector killed."""
+import atexit
 import contextlib
 import glob
 import os
@@ -21,7 +22,8 @@ PRODUCER = os.path.join(BUILD, "tests", "producer")
 JOB = os.path.join(SOURCE, "examples", "train_horovod.py")
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith(("LAPWING_", "HOROVOD_")) and k != "LD_PRELOAD"}
 ENVIRONMENT.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1", LANG="C.UTF-8",
-                   TERM="xterm-256color")
+                   TERM="xterm-256color", XDG_CONFIG_HOME=tempfile.mkdtemp(prefix="lapwing-live-config-"))
+atexit.register(shutil.rmtree, ENVIRONMENT["XDG_CONFIG_HOME"], ignore_errors=True)
 
 
 def training(n_steps):
@@ -56,7 +58,7 @@ def ring_dir_of(path):
 
 
 def live(*arguments, cwd=None):
-    return subprocess.run([LAPWING, "live", *arguments], capture_output=True, text=True, timeout=60, env=ENVIRONMENT, cwd=cwd)
+    return subprocess.run([LAPWING, "live", *arguments], capture_output=True, text=True, timeout=180, env=ENVIRONMENT, cwd=cwd)
 
 
 def start(folder, command):
@@ -65,7 +67,7 @@ def start(folder, command):
     process = subprocess.Popen([LAPWING, "record", "-q", "-o", path, "--", *command], stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL, env=ENVIRONMENT)
     ring_dir = wait_for("a ring directory", lambda: ring_dir_of(path))
-    wait_for("steps", lambda: query(path, "SELECT count(*) FROM batch HAVING count(*) > 100"))
+    wait_for("steps", lambda: query(path, "SELECT count(*) FROM batch HAVING count(*) > 100"), 90)
     return process, path, ring_dir
 
 
@@ -75,10 +77,10 @@ def test_in_the_middle_of_a_job(folder):
     print(done.stdout)
     assert done.returncode == 0, done
     assert "2 of 2 ranks alive" in done.stdout and "following" in done.stdout
-    assert re.search(r"step +[\d.]+ ms +[\d.]+/s", done.stdout)
+    assert re.search(r"step +[\d.]+ m?s +[\d.]+/s", done.stdout)
     assert re.search(r"exposed +[\d.]+ %", done.stdout)
     for rank in (0, 1):
-        assert re.search(rf"^ +{rank} +\d+ +[\d.]+ ms +[\d.]+ % +[\d.]+ [mun]?s .* runs", done.stdout, re.M), rank
+        assert re.search(rf"^ +{rank} +\d+ +[\d.]+ m?s +[\d.]+ % +[\d.]+ [mun]?s .* runs", done.stdout, re.M), rank
     assert re.search(r"late +(rank|nobody)", done.stdout) and "advice" in done.stdout
     assert f"lapwing live --attach {ring_dir}` follows it again" in done.stderr
     # its keys: held, marked, a snapshot beside the command
@@ -92,7 +94,7 @@ def test_in_the_middle_of_a_job(folder):
     assert path in done.stdout if "are being recorded on this host" in done.stdout else "ranks alive" in done.stdout, done
     # nothing was written into the run by looking at it
     assert query(path, "SELECT count(*) FROM step") == [(0,)]
-    done = live("--dump", "--after", "50", "--attach", ring_dir, "--size", "120x40")
+    done = live("--dump", "--after", "150", "--attach", ring_dir, "--size", "120x40")
     assert done.returncode == 0 and f"the job has ended: this is the whole run, {path}" in done.stdout, done
     assert "follows it again" not in done.stderr
     assert job.wait(10) == 0
@@ -102,7 +104,7 @@ def test_in_the_middle_of_a_job(folder):
 
 def test_a_command_of_ones_own(folder):
     path = f"{folder}/own.lapwing"
-    done = live("--dump", "--after", "50", "--size", "120x40", "-o", path, "--", "sh", "-c",
+    done = live("--dump", "--after", "150", "--size", "120x40", "-o", path, "--", "sh", "-c",
                 f"echo to the screen; {PRODUCER} -n 3000 -u 10000 -r 1024 >/dev/null; exit 5")
     assert done.returncode == 5, done
     assert "the job has ended with exit code 5" in done.stdout, done.stdout
@@ -128,19 +130,34 @@ def test_a_job_that_goes_on_when_the_screen_is_left(folder):
     done = live("--dump", "--after", "1", "-o", path, "--", PRODUCER, "-n", "2000", "-u", "100000", "-r", "1024")
     assert done.returncode == 0 and "the job goes on" in done.stderr, done
     again = re.search(r"`lapwing live --attach (\S+)`", done.stderr).group(1)
-    done = live("--dump", "--after", "50", "--attach", again, "--size", "120x40")
+    done = live("--dump", "--after", "150", "--attach", again, "--size", "120x40")
     assert done.returncode == 0 and "the job has ended" in done.stdout, done
     assert query(path, "SELECT closed, exit_code FROM run") == [(1, 0)]
+
+
+def test_only_ones_own_run_is_shown(folder):
+    """Another job is being recorded into the file of that name, so the command is not recorded: its run is not shown."""
+    path = f"{folder}/taken.lapwing"
+    other = subprocess.Popen([LAPWING, "record", "-q", "-o", path, "--", PRODUCER, "-n", "100000", "-u", "50000", "-r", "1024"],
+                             stdout=subprocess.DEVNULL, env=ENVIRONMENT)
+    try:
+        wait_for("rows", lambda: query(path, "SELECT count(*) FROM ready HAVING count(*) > 10"))
+        done = live("--dump", "-o", path, "--", "true")
+        assert done.returncode == 1 and not done.stdout, done
+        assert "the recording ended before it began" in done.stderr, done
+    finally:
+        other.terminate()
+        other.wait(20)
 
 
 def test_a_rank_is_killed(folder):
     job, path, ring_dir = start(folder, training(400))
     pid = query(path, "SELECT pid FROM process WHERE rank = 1")[0][0]
-    screen = subprocess.Popen([LAPWING, "live", "--dump", "--after", "40", "--attach", ring_dir, "--size", "160x40"],
+    screen = subprocess.Popen([LAPWING, "live", "--dump", "--after", "150", "--attach", ring_dir, "--size", "160x40"],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
     time.sleep(2)
     os.kill(pid, signal.SIGKILL)
-    out, errors = screen.communicate(timeout=40)
+    out, errors = screen.communicate(timeout=160)
     print(out.splitlines()[-1])
     assert "the job has ended; rank 1 died" in out, (out, errors)
     assert screen.returncode == 3, "data is incomplete"
@@ -202,7 +219,7 @@ def test_a_real_screen(folder):
     with contextlib.closing(Terminal(f"{LAPWING} live -o {path} -- {' '.join(training(90))}")) as terminal:
         terminal.shows("advice +after [1-5] more step|advice +\\w+")
         terminal.shows("2 of 2 ranks alive  following")
-        terminal.shows(r"\d+ +[\d.]+ ms +[\d.]+ %.*runs")
+        terminal.shows(r"\d+ +[\d.]+ m?s +[\d.]+ %.*runs")
         terminal.keys("m")
         terminal.shows("mark 1, ")
         terminal.keys("Space")
@@ -218,8 +235,16 @@ def test_a_real_screen(folder):
         terminal.shows("following")
         terminal.keys("-")
         terminal.shows(r"\[-log\]")
+        terminal.shows(r"as of \d+ s ago|after the run|reading")
         terminal.keys("1")
-        terminal.shows("the job has ended: this is the whole run")
+        terminal.keys("Space")  # held beyond the end
+        terminal.shows(r"HELD.*; the job has ended", 120)
+        terminal.shows("this picture is held: Space shows the whole run")
+        terminal.keys("Space")
+        terminal.shows("the job has ended: this is the whole run; m goes to its marks")
+        terminal.keys("m")
+        terminal.shows("mark 1 of 1, .* step [0-9]+")
+        terminal.shows(r"\[2time\]")
         terminal.keys("q")
         terminal.shows("left with 0")
         terminal.shows(" echo ")  # stty: as it was
@@ -227,8 +252,60 @@ def test_a_real_screen(folder):
     assert "median step" in open(f"{path}.log").read()
 
 
+def test_attached_on_a_real_screen_while_a_rank_is_killed(folder):
+    """In the middle of a job; the screen says who died and that the recorder goes on, then what is left."""
+    job, path, ring_dir = start(folder, training(400))
+    pid = query(path, "SELECT pid FROM process WHERE rank = 1")[0][0]
+    with contextlib.closing(Terminal(f"{LAPWING} live --attach {ring_dir}", width=160, height=40)) as terminal:
+        terminal.shows("2 of 2 ranks alive  following")
+        terminal.keys("Space")
+        terminal.shows("HELD")
+        os.kill(pid, signal.SIGKILL)
+        terminal.shows(rf"rank 1 died \(pid {pid} on \S+ was killed or crashed\)")
+        terminal.shows("this picture is held: Space shows the whole run")
+        terminal.keys("Space")
+        terminal.shows("the job has ended; rank 1 died")
+        terminal.keys("q")
+        terminal.shows("left with 3")
+    job.wait(10)
+
+
+def test_the_recorder_is_killed_on_a_real_screen(folder):
+    """kill -9 of `lapwing record` ends its command; the collector keeps what there is, and the screen says so."""
+    job, path, ring_dir = start(folder, training(400))
+    with contextlib.closing(Terminal(f"{LAPWING} live --attach {ring_dir}", width=160, height=40)) as terminal:
+        terminal.shows("2 of 2 ranks alive  following")
+        job.kill()
+        job.wait(10)
+        terminal.shows("`lapwing record` was killed, and its command with it; what was recorded is kept")
+        terminal.keys("q")
+        terminal.shows("left with [03]")
+    assert query(path, "SELECT closed FROM run") == [(1,)]
+
+
+def test_the_remembered_view(folder):
+    """What was looked at last opens the whole run, but not before the job ends; watching a job changes nothing."""
+    settings = f"{ENVIRONMENT['XDG_CONFIG_HOME']}/lapwing/tui"
+    os.makedirs(os.path.dirname(settings), exist_ok=True)
+    with open(settings, "w") as file:
+        file.write("view=ranks\n")
+    job = f"{PRODUCER} -n 6000 -u 50000 -r 1024"
+    with contextlib.closing(Terminal(f"{LAPWING} live -o {folder}/a.lapwing -- {job}")) as terminal:
+        terminal.shows(r"\[1over")
+        terminal.keys("q")
+        terminal.shows("left with 0")
+    assert open(settings).read() == "view=ranks\n"
+    with contextlib.closing(Terminal(f"{LAPWING} live -o {folder}/b.lapwing -- {job}")) as terminal:
+        terminal.shows(r"\[1over")
+        terminal.shows(r"\[5rank")
+        terminal.keys("3")
+        terminal.keys("q")
+        terminal.shows("left with")
+    assert open(settings).read() == "view=phases\n"
+
+
 def test_several_jobs(folder):
-    """A list of them: arrows and Enter."""
+    """A list of them: arrows and Enter. It is of now: one that comes appears, one that ends is marked."""
     jobs = [subprocess.Popen([LAPWING, "record", "-q", "-o", f"{folder}/job{i}.lapwing", "--", PRODUCER, "-n", "100000", "-u",
                               "50000", "-r", "1024"], stdout=subprocess.DEVNULL, env=ENVIRONMENT) for i in range(2)]
     try:
@@ -238,6 +315,16 @@ def test_several_jobs(folder):
             terminal.shows("jobs are being recorded on this host")
             lines = terminal.screen()
             assert f"{folder}/job0.lapwing" in lines and f"{folder}/job1.lapwing" in lines, lines
+            jobs.append(subprocess.Popen([LAPWING, "record", "-q", "-o", f"{folder}/late.lapwing", "--", PRODUCER, "-n",
+                                          "64", "-u", "2000000", "-r", "1024"], stdout=subprocess.DEVNULL, env=ENVIRONMENT))
+            terminal.shows(f"{folder}/late.lapwing")
+            terminal.shows(r"\d+ +ended +\d+ of \d+ .*producer")
+            terminal.keys("G", "Enter")  # the one that has ended: its run
+            terminal.shows("the job has ended: this is the whole run")
+            terminal.keys("q")
+            terminal.shows("left with")
+        with contextlib.closing(Terminal(f"{LAPWING} live", width=160)) as terminal:
+            terminal.shows("jobs are being recorded on this host")
             terminal.keys("Down", "Up", "Enter")
             terminal.shows("1 of 1 ranks? alive|following")
             terminal.keys("q")
@@ -247,6 +334,14 @@ def test_several_jobs(folder):
         for job in jobs:
             job.terminate()
             job.wait(20)
+
+
+def end_what_is_left(folder):
+    """Of a test that failed: its jobs name its folder, and would slow the next test down."""
+    for name in glob.glob("/proc/[0-9]*/cmdline"):
+        with contextlib.suppress(OSError), open(name, "rb") as file:
+            if folder.encode() in file.read():
+                os.kill(int(name.split("/")[2]), signal.SIGTERM)
 
 
 def main():
@@ -259,6 +354,7 @@ def main():
         try:
             test(folder)
         finally:
+            end_what_is_left(folder)
             shutil.rmtree(folder, ignore_errors=True)
         print(f"{name}: {time.monotonic() - started:.1f} s", flush=True)
 

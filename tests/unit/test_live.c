@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/units.h"
+#include "tests/lib/grow_run.h"
 #include "tests/lib/run_fixture.h"
 #include "tui/live.h"
 
@@ -19,83 +20,46 @@
 #define MS        LW_NS_PER_MS
 #define WINDOW_NS (10 * S)
 
-static const char *const raw_tables[] = {"ready", "batch_tensor", "batch", "collective", "wait",
-	"range", "socket_sample", "cycle", "setting"};
-static const char *const raw_times[] = {
-	"at_ns", "at_ns", "end_ns", "end_ns", "end_ns", "end_ns", "at_ns", "end_ns", "at_ns"};
-
 #define ok(status)                                                                                 \
 	do {                                                                                       \
 		if ((status) < 0)                                                                  \
 			fail_msg("%s", lw_error_text());                                           \
 	} while (0)
 
-/* A whole run, from which rows move into one that is being written, as a collector writes it. */
 struct growing {
-	char path[128];
-	struct lw_store *writer;
+	struct grow_run run;
 	struct lw_live *live;
-	int64_t at_ns; /* all records up to then are there */
 };
 
-static void __attribute__((format(printf, 2, 3)))
-execute(struct growing *g, const char *format, ...)
-{
-	char sql[512];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(sql, sizeof(sql), format, arguments);
-	va_end(arguments);
-	ok(lw_store_exec(g->writer, sql));
-}
+#define execute(g, ...) grow_run_execute(&(g)->run, __VA_ARGS__)
 
 static void begin(struct growing *g, const struct make_run *spec)
 {
-	char whole[128];
-	const struct lw_live_options options = {.path = g->path, .window_ns = WINDOW_NS};
+	char whole[128], path[128];
+	const struct lw_live_options options = {.path = g->run.path, .window_ns = WINDOW_NS};
 
 	snprintf(whole, sizeof(whole), "%s", run_fixture_path("whole.lapwing"));
-	snprintf(g->path, sizeof(g->path), "%s", run_fixture_path("grow.lapwing"));
-	unlink(whole);
-	unlink(g->path);
-	make_run_write(whole, spec);
-	ok(lw_store_open(g->path, LW_STORE_CREATE, &g->writer));
-	execute(g, "ATTACH '%s' AS whole", whole);
-	execute(g, "INSERT INTO run SELECT * FROM whole.run; UPDATE run SET closed = 0;"
-		   "INSERT INTO string SELECT * FROM whole.string");
-	g->at_ns = 0;
+	snprintf(path, sizeof(path), "%s", run_fixture_path("grow.lapwing"));
+	grow_run_begin(&g->run, path, whole, spec);
 	ok(lw_live_open(&options, &g->live));
 }
 
 static void appear(struct growing *g, int rank)
 {
-	execute(g,
-		"INSERT INTO process SELECT * FROM whole.process WHERE rank = %d;"
-		"UPDATE process SET ended = NULL WHERE rank = %d;"
-		"INSERT INTO thread SELECT * FROM whole.thread WHERE process_id = %d",
-		rank, rank, rank + 1);
+	grow_run_appear(&g->run, rank);
 }
 
 /* One transaction of the collector, then one look. */
 static void grow_to(struct growing *g, int64_t to_ns)
 {
-	execute(g, "BEGIN");
-	for (size_t i = 0; i < sizeof(raw_tables) / sizeof(raw_tables[0]); i++)
-		execute(g,
-			"INSERT INTO main.%s SELECT * FROM whole.%s WHERE %s > %lld AND %s <= %lld"
-			" ORDER BY rowid",
-			raw_tables[i], raw_tables[i], raw_times[i], (long long)g->at_ns,
-			raw_times[i], (long long)to_ns);
-	execute(g, "COMMIT");
-	g->at_ns = to_ns;
+	grow_run_to(&g->run, to_ns);
 	ok(lw_live_look(g->live, to_ns));
 }
 
 static void end(struct growing *g)
 {
 	lw_live_close(g->live);
-	lw_store_close(g->writer);
+	grow_run_end(&g->run);
 }
 
 static struct lw_live_figures figures_of(struct growing *g, int rank)
@@ -242,8 +206,30 @@ static void a_rank_that_dies_is_told_of_once(void **state)
 	assert_int_equal(g.live->notes.n, 1);
 	assert_true(g.live->notes.at[0].is_bad);
 	assert_non_null(strstr(g.live->notes.at[0].text, "rank 1 died"));
+	assert_non_null(strstr(g.live->notes.at[0].text, "on node1 was killed or crashed"));
+	assert_non_null(strstr(g.live->notes.at[0].text, "the recorder still runs"));
 	/* what it had is kept, and rates are over its life */
 	assert_true(figures_of(&g, 1).n_steps > 5);
+	end(&g);
+}
+
+static void a_process_without_a_rank_is_named_by_what_is_known(void **state)
+{
+	struct make_run spec = make_run_job(2, 60);
+	struct growing g;
+
+	(void)state;
+	begin(&g, &spec);
+	appear(&g, 0);
+	appear(&g, 1);
+	execute(&g, "UPDATE process SET rank = NULL, pid = 4711 WHERE id = 2");
+	grow_to(&g, 2 * S);
+	execute(&g, "UPDATE process SET ended = 'died' WHERE id = 2");
+	grow_to(&g, 2200 * MS);
+	assert_int_equal(g.live->notes.n, 1);
+	assert_non_null(
+		strstr(g.live->notes.at[0].text, "process 4711 on node1 (no rank known yet) died"));
+	assert_null(strstr(g.live->notes.at[0].text, "-1"));
 	end(&g);
 }
 
@@ -264,7 +250,7 @@ static void a_closed_run_is_let_go_at_once(void **state)
 	assert_null(g.live->rows.store);
 	assert_int_equal(g.live->rows.exit_code, 3);
 	/* nobody reads: it can become one file */
-	ok(lw_store_seal(g.writer));
+	ok(lw_store_seal(g.run.writer));
 	end(&g);
 }
 
@@ -277,11 +263,11 @@ static void looking_never_holds_up_the_writer(void **state)
 	(void)state;
 	begin(&g, &spec);
 	appear(&g, 0);
-	sqlite3_busy_timeout(g.writer->db, 0);
+	sqlite3_busy_timeout(g.run.writer->db, 0);
 	execute(&g, "BEGIN IMMEDIATE");
 	ok(lw_live_look(g.live, S)); /* in the middle of a transaction */
 	execute(&g, "COMMIT");
-	ok(lw_store_int(g.writer, "PRAGMA wal_checkpoint(TRUNCATE)", &is_busy));
+	ok(lw_store_int(g.run.writer, "PRAGMA wal_checkpoint(TRUNCATE)", &is_busy));
 	assert_int_equal(is_busy, 0);
 	ok(lw_live_look(g.live, 2 * S));
 	assert_true(g.live->rows.store->is_read_only);
@@ -300,8 +286,8 @@ static void new_rows_are_found_without_a_scan(void **state)
 		sqlite3_stmt *row;
 
 		snprintf(sql, sizeof(sql), "EXPLAIN QUERY PLAN %s", lw_live_rows_sql(i));
-		ok(lw_store_prepare(g.writer, sql, &row));
-		assert_int_equal(lw_store_step(g.writer, row), 1);
+		ok(lw_store_prepare(g.run.writer, sql, &row));
+		assert_int_equal(lw_store_step(g.run.writer, row), 1);
 		assert_non_null(strstr(lw_store_column_text(row, 3),
 			"USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"));
 		sqlite3_finalize(row);
@@ -371,7 +357,7 @@ static void a_snapshot_is_a_run_file_of_what_is_known(void **state)
 	struct lw_store *copy;
 	int64_t n_copied = 0, n = 0;
 	struct growing g;
-	char path[64];
+	char path[LW_LIVE_PATH_BYTES];
 
 	(void)state;
 	begin(&g, &spec);
@@ -379,11 +365,13 @@ static void a_snapshot_is_a_run_file_of_what_is_known(void **state)
 	appear(&g, 1);
 	grow_to(&g, 1300 * MS);
 	execute(&g, "BEGIN IMMEDIATE; DELETE FROM batch"); /* not committed */
-	ok(lw_live_snapshot(g.live, path));
+	ok(lw_live_snapshot_begin(g.live));
+	assert_int_equal(lw_live_snapshot_begin(g.live), LW_ERR_STATE); /* one at a time */
+	ok(lw_live_snapshot_wait(g.live, path));
 	execute(&g, "ROLLBACK");
 	ok(lw_store_open(path, LW_STORE_READ, &copy));
 	ok(lw_store_int(copy, "SELECT count(*) FROM batch", &n_copied));
-	ok(lw_store_int(g.writer, "SELECT count(*) FROM main.batch", &n));
+	ok(lw_store_int(g.run.writer, "SELECT count(*) FROM main.batch", &n));
 	assert_true(n > 0 && n == n_copied);
 	lw_store_close(copy);
 	unlink(path);
@@ -429,6 +417,7 @@ int main(void)
 		cmocka_unit_test(the_late_rank_is_named_with_how_late_it_is),
 		cmocka_unit_test(a_rank_that_appears_late_is_taken_in),
 		cmocka_unit_test(a_rank_that_dies_is_told_of_once),
+		cmocka_unit_test(a_process_without_a_rank_is_named_by_what_is_known),
 		cmocka_unit_test(a_closed_run_is_let_go_at_once),
 		cmocka_unit_test(looking_never_holds_up_the_writer),
 		cmocka_unit_test(new_rows_are_found_without_a_scan),

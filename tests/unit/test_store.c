@@ -162,7 +162,7 @@ static void a_copy_of_a_run_that_is_being_written_is_none(void **state)
 	assert_int_equal(sqlite3_open(path, &writer), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(writer, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_busy_timeout(from->db, 0);
-	assert_int_equal(lw_store_copy(into, from), LW_ERR_IO);
+	assert_int_equal(lw_store_copy(into, from), LW_ERR_BUSY);
 	print_message("%s\n", lw_error_text());
 	assert_non_null(strstr(lw_error_text(), path));
 	assert_null(strstr(lw_error_text(), "not an error"));
@@ -171,6 +171,58 @@ static void a_copy_of_a_run_that_is_being_written_is_none(void **state)
 	sqlite3_close(writer);
 	lw_store_close(into);
 	lw_store_close(from);
+}
+
+static void a_file_that_another_program_holds_is_busy_and_not_broken(void **state)
+{
+	struct lw_store *holder, *store;
+
+	(void)state;
+	assert_int_equal(lw_store_open(path, LW_STORE_CREATE, &holder), LW_OK);
+	assert_int_equal(lw_store_open(path, LW_STORE_WRITE, &store), LW_OK);
+	sqlite3_busy_timeout(store->db, 0);
+	assert_int_equal(lw_store_exec(holder, "BEGIN IMMEDIATE"), LW_OK);
+	assert_int_equal(lw_store_exec(store, "BEGIN IMMEDIATE"), LW_ERR_BUSY);
+	assert_int_equal(lw_store_exec(holder, "COMMIT"), LW_OK);
+	assert_int_equal(lw_store_exec(store, "BEGIN IMMEDIATE; COMMIT"), LW_OK);
+	lw_store_close(store);
+	lw_store_close(holder);
+	unlink(path);
+}
+
+static void note_progress(void *context, double done_frac)
+{
+	double *last = context;
+
+	assert_true(done_frac >= last[0] && done_frac <= 1);
+	last[0] = done_frac;
+	last[1]++;
+}
+
+/* Many parts, what was written since is in none of them. */
+static void a_copy_in_parts_is_of_one_moment(void **state)
+{
+	struct lw_store *from, *writer, *into;
+	double told[2] = {0};
+
+	(void)state;
+	assert_int_equal(lw_store_open(path, LW_STORE_CREATE, &writer), LW_OK);
+	assert_int_equal(lw_store_exec(writer,
+				 "CREATE TABLE t(x); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL"
+				 " SELECT i + 1 FROM n WHERE i < 1000)"
+				 " INSERT INTO t SELECT randomblob(8000) FROM n"),
+		LW_OK);
+	assert_int_equal(lw_store_open(path, LW_STORE_READ, &from), LW_OK);
+	assert_int_equal(lw_store_exec(from, "BEGIN; SELECT count(*) FROM t"), LW_OK);
+	assert_int_equal(lw_store_exec(writer, "DELETE FROM t"), LW_OK);
+	assert_int_equal(lw_store_open(":memory:", LW_STORE_CREATE, &into), LW_OK);
+	assert_int_equal(lw_store_copy_told(into, from, note_progress, told), LW_OK);
+	assert_int_equal(value_of(into, "SELECT count(*) FROM t"), 1000);
+	assert_true(told[0] == 1 && told[1] > 2);
+	lw_store_close(into);
+	lw_store_close(from);
+	lw_store_close(writer);
+	unlink(path);
 }
 
 static void an_older_run_is_migrated_when_results_are_added(void **state)
@@ -240,6 +292,8 @@ int main(void)
 		cmocka_unit_test(a_newer_run_is_refused_in_words),
 		cmocka_unit_test(an_older_run_is_read_without_being_changed),
 		cmocka_unit_test(a_copy_of_a_run_that_is_being_written_is_none),
+		cmocka_unit_test(a_file_that_another_program_holds_is_busy_and_not_broken),
+		cmocka_unit_test(a_copy_in_parts_is_of_one_moment),
 		cmocka_unit_test(an_older_run_is_migrated_when_results_are_added),
 		cmocka_unit_test(programs_that_migrate_a_run_at_once_agree),
 		cmocka_unit_test(a_truncated_run_is_an_error),
