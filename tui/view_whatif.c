@@ -55,7 +55,7 @@ static void ask(struct state *state)
 	if (!state->reply.is_known)
 		return;
 	state->predicted = lw_share_of(replay, &state->reply.forecast.prediction);
-	if (lw_replay_trace(replay, &whatif, &state->trace) < 0)
+	if (lw_replay_trace(replay, &whatif, state->recorded_trace.step, &state->trace) < 0)
 		lw_error_clear();
 }
 
@@ -74,8 +74,8 @@ static int open(struct lw_view *view)
 	}
 	status = lw_asker_open(&state->asker, predictor);
 	if (status == LW_OK)
-		status = lw_replay_trace(
-			predictor->replay, &LW_WHATIF_RECORDED, &state->recorded_trace);
+		status = lw_replay_trace(predictor->replay, &LW_WHATIF_RECORDED, LW_TRACE_ORDINARY,
+			&state->recorded_trace);
 	if (status < 0)
 		return status;
 	state->recorded = lw_share_of(predictor->replay, &state->asker.base);
