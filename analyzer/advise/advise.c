@@ -97,6 +97,9 @@ void lw_advice_list_free(struct lw_advice_list *list)
 
 	lw_vec_foreach (advice, &list->advice)
 		free(advice->code);
+	for (size_t i = 0; i < list->groupings.n; i++)
+		free(list->groupings.at[i]);
+	lw_vec_free(&list->groupings);
 	free(list->base_ns);
 	list->base_ns = list->other_ns = NULL;
 	lw_vec_free(&list->advice);

@@ -43,6 +43,7 @@ struct lw_advice {
 	struct lw_figure gain_frac; /* of the recorded step; low > 0 */
 	/* the trial that it stands on: what the step then consists of; of several, the first */
 	struct lw_prediction prediction;
+	struct lw_whatif whatif; /* what that trial asked; group_of: of the list */
 };
 
 struct lw_finding {
@@ -55,6 +56,7 @@ struct lw_trial {       /* one setting that was tried */
 	const char *id; /* of the adviser, static */
 	char label[LW_TRIAL_LABEL_BYTES];
 	struct lw_prediction prediction;
+	struct lw_whatif whatif; /* what was asked; group_of: of the list */
 	/* of one backward pass, which is a step unless backward_passes was asked */
 	struct lw_figure step_ns, gain_ns; /* gain: against the recorded setting */
 };
@@ -65,6 +67,7 @@ struct lw_advice_list {
 	lw_vec(struct lw_advice) advice; /* by kind, then by the lower end of the gain */
 	lw_vec(struct lw_finding) findings;
 	lw_vec(struct lw_trial) tried; /* of an adviser: contiguous, in the order to show them */
+	lw_vec(int32_t *) groupings;   /* group_of of trials; owned */
 	struct lw_replay *replay;      /* NULL: no replay was possible, baseline_ns.why says why */
 	char why_not[LW_ADVICE_TEXT_BYTES];
 	/* the recorded setting, which every trial is compared with; see trial.h */
