@@ -25,6 +25,11 @@ const char *lw_bytes_format(double bytes, char text[LW_UNIT_TEXT_BYTES]);
 /** lw_rate_format() - 1.25e9 -> "1.25 GB/s" (decimal units, as nccl-tests). */
 const char *lw_rate_format(double bytes_per_s, char text[LW_UNIT_TEXT_BYTES]);
 
+/** lw_*_or_unknown() - as lw_*_format(); what is not finite is "?". Return: @text, or "?". */
+const char *lw_ns_or_unknown(double ns, char text[LW_UNIT_TEXT_BYTES]);
+const char *lw_bytes_or_unknown(double bytes, char text[LW_UNIT_TEXT_BYTES]);
+const char *lw_rate_or_unknown(double bytes_per_s, char text[LW_UNIT_TEXT_BYTES]);
+
 /**
  * lw_ns_parse() - "5ms", "1.5 s", "200us", "10ns"; a bare number is taken as ns.
  * Return: LW_OK and *@ret_ns >= 0, or LW_ERR_FORMAT (not a time) / LW_ERR_LIMIT (overflow).

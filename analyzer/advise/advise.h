@@ -99,6 +99,9 @@ const struct lw_adviser *lw_advise_adviser(const char *id);
 /** lw_advise_spoke() - whether @id has an advice, a finding or a trial in @list. */
 bool lw_advise_spoke(const struct lw_advice_list *list, const char *id);
 
+/** lw_advise_n_tried() - how many settings adviser @id tried. */
+size_t lw_advise_n_tried(const struct lw_advice_list *list, const char *id);
+
 /** lw_advise_nth() - the advisers in the order of the table. Return: NULL past the last. */
 const struct lw_adviser *lw_advise_nth(size_t n);
 
@@ -107,6 +110,9 @@ const char *lw_advice_kind_name(enum lw_advice_kind kind);
 
 /** lw_advise_store() - replace tables advice and prediction of the run's first writable store. */
 int lw_advise_store(struct lw_run *run, const struct lw_advice_list *list);
+
+/** lw_advise_is_advised() - there is something to do that leaves the training alone: the top line says it. */
+bool lw_advise_is_advised(const struct lw_advice_list *list);
 
 /** lw_advise_top_line() - the whole answer in one line, for reports. Return: @text. */
 const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES]);

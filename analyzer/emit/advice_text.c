@@ -219,7 +219,7 @@ static void print_numbers(const struct lw_advice_list *list, const struct lw_run
 	}
 	print_bytes_range(replay, out);
 	snprintf(text, sizeof(text),
-		"%s a step, of which %s on the wire, %s waiting for cycles and ranks",
+		"%s a step as replayed, of which %s on the wire, %s waiting for cycles and ranks",
 		lw_ns_format(totals->exposed_ns / n, a),
 		lw_ns_format(totals->exposed_wire_ns / n, b),
 		lw_ns_format(totals->exposed_cycle_ns / n, c));

@@ -67,6 +67,10 @@ static void what_was_stored_is_read_back(void **state)
 	assert_string_equal(brief.job, analysis->brief.job);
 	assert_string_equal(brief.advice, analysis->brief.advice);
 	assert_true(brief.is_closed);
+	assert_true(brief.is_size_known);
+	assert_true(analysis->brief.n_advice > 0);
+	assert_int_equal(brief.n_advice, analysis->brief.n_advice);
+	assert_int_equal(brief.is_advised, analysis->brief.is_advised);
 	assert_int_equal(brief.n_steps, 7);
 	for (size_t s = 0; s < 7; s++)
 		assert_true(brief.step_ns[s] == analysis->brief.step_ns[s]);
