@@ -260,7 +260,7 @@ static void print_traffic(FILE *out, const struct lw_summary *summary)
 /* "piecewise, 1.3 % off on average, 2.0 % in cross-validation" */
 static void print_form(FILE *out, const struct lw_cost *cost)
 {
-	char text[160];
+	char text[256], verdict[LW_VERDICT_TEXT_BYTES];
 	int n = snprintf(text, sizeof(text), "%s", lw_cost_form_name(cost->form));
 
 	if (cost->form == LW_COST_NONE)
@@ -274,6 +274,9 @@ static void print_form(FILE *out, const struct lw_cost *cost)
 	else
 		snprintf(text + n, sizeof(text) - (size_t)n, ", %.1f %% in cross-validation",
 			100 * cost->cross_frac);
+	n = (int)strlen(text);
+	if (*lw_cost_verdict(cost, verdict))
+		snprintf(text + n, sizeof(text) - (size_t)n, "; %s", verdict);
 	fprintf(out, "  %-18s ", "cost of allreduce");
 	lw_print_wrapped(out, 21, 21, text);
 }

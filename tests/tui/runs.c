@@ -73,6 +73,25 @@ static struct make_run empty(void)
 	return spec;
 }
 
+/* Five sizes whose times nothing explains: the largest is the fastest. */
+static struct make_run poor_fit(void)
+{
+	static const struct make_tensor tensors[] = {
+		{"grad.a", 4000, 20000000, 0},
+		{"grad.b", 40000, 21000000, 1},
+		{"grad.c", 400000, 22000000, 2},
+		{"grad.d", 4000000, 23000000, 3},
+		{"grad.e", 40000000, 24000000, 4},
+	};
+	static const int64_t wire_ns[] = {1000000, 9000000, 2000000, 12000000, 500000};
+	struct make_run spec = make_run_job(2, 8);
+
+	spec.tensors = tensors;
+	spec.n_tensors = sizeof(tensors) / sizeof(tensors[0]);
+	memcpy(spec.wire_ns, wire_ns, sizeof(wire_ns));
+	return spec;
+}
+
 static struct make_run long_run(void)
 {
 	return make_run_job(4, 2000);
@@ -89,6 +108,7 @@ static const struct {
 	{"ddp", ddp},
 	{"plain", plain},
 	{"empty", empty},
+	{"poor_fit", poor_fit},
 	{"long", long_run},
 };
 
