@@ -179,6 +179,8 @@ static void draw_ranks(struct overview *o, const struct lw_summary *summary, str
 		o->top = o->rank;
 	if (n_lines && o->rank >= o->top + n_lines)
 		o->top = o->rank - n_lines + 1;
+	if (o->top + n_lines > summary->ranks.n) /* the screen has grown */
+		o->top = summary->ranks.n > n_lines ? summary->ranks.n - n_lines : 0;
 	for (size_t i = 0; i < n_lines && o->top + i < summary->ranks.n; i++)
 		draw_rank(summary, o->top + i, pane, 1 + (int)i, o->top + i == o->rank, whole_ns);
 }
@@ -204,13 +206,18 @@ static void draw_slowest(const struct lw_summary *summary, struct lw_pane pane, 
 			worst->is_persistent ? "" : "; ranks take turns");
 }
 
+static const char *plural(unsigned long long n)
+{
+	return n == 1 ? "" : "s";
+}
+
 /* What the line says of ranks: how many of them nobody recorded. */
 static const char *missing_text(const struct lw_brief *brief, char text[LW_UNIT_TEXT_BYTES])
 {
 	if (!brief->is_size_known)
 		return "ranks missing: not known";
 	snprintf(text, LW_UNIT_TEXT_BYTES, "%llu rank%s missing",
-		(unsigned long long)brief->n_missing_ranks, brief->n_missing_ranks == 1 ? "" : "s");
+		(unsigned long long)brief->n_missing_ranks, plural(brief->n_missing_ranks));
 	return text;
 }
 
@@ -221,10 +228,10 @@ static void draw_quality(const struct lw_brief *brief, struct lw_pane pane, int 
 	char missing[LW_UNIT_TEXT_BYTES];
 
 	lw_pane_print(pane, 1, y, is_bad ? LW_STYLE_WARN : LW_STYLE_DIM,
-		"Quality: %llu records lost, %s, %llu remarks%s%s",
-		(unsigned long long)brief->n_lost, missing_text(brief, missing),
-		(unsigned long long)brief->n_remarks,
-		brief->is_closed ? "" : ", not closed in order",
+		"Quality: %llu record%s lost, %s, %llu remark%s%s%s",
+		(unsigned long long)brief->n_lost, plural(brief->n_lost),
+		missing_text(brief, missing), (unsigned long long)brief->n_remarks,
+		plural(brief->n_remarks), brief->is_closed ? "" : ", not closed in order",
 		brief->n_remarks || is_bad ? " (- lists them)" : "");
 }
 
@@ -239,8 +246,7 @@ static int draw_advice(const struct lw_brief *brief, struct lw_pane pane, int li
 		snprintf(text, sizeof(text), "first of %llu: %s", n_others + 1, brief->advice);
 		snprintf(end, sizeof(end), " (8 shows all)");
 	} else if (n_others) {
-		snprintf(end, sizeof(end), " (8 shows %llu other%s)", n_others,
-			n_others == 1 ? "" : "s");
+		snprintf(end, sizeof(end), " (8 shows %llu other%s)", n_others, plural(n_others));
 	}
 	if (lines * pane.width < 3 * lw_text_width(end))
 		snprintf(end, sizeof(end), " (8)");
