@@ -75,6 +75,18 @@ bool lw_advise_spoke(const struct lw_advice_list *list, const char *id)
 	return lw_advise_n_tried(list, id) > 0;
 }
 
+const char *lw_advise_ids(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])
+{
+	size_t n = 0;
+
+	text[0] = 0;
+	for (size_t i = 0; i < N_ADVISERS && n < LW_ADVICE_TEXT_BYTES; i++)
+		if (lw_advise_spoke(list, advisers[i]->id))
+			n += (size_t)snprintf(text + n, LW_ADVICE_TEXT_BYTES - n, "%s%s",
+				n ? " " : "", advisers[i]->id);
+	return text;
+}
+
 int lw_advise_find(struct lw_advice_list *list, const char *id, const char *format, ...)
 {
 	struct lw_finding finding = {.id = id};

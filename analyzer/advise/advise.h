@@ -99,6 +99,9 @@ const struct lw_adviser *lw_advise_adviser(const char *id);
 /** lw_advise_spoke() - whether @id has an advice, a finding or a trial in @list. */
 bool lw_advise_spoke(const struct lw_advice_list *list, const char *id);
 
+/** lw_advise_ids() - those that lw_advise_spoke() knows, blanks between. Return: @text. */
+const char *lw_advise_ids(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES]);
+
 /** lw_advise_n_tried() - how many settings adviser @id tried. */
 size_t lw_advise_n_tried(const struct lw_advice_list *list, const char *id);
 
