@@ -85,7 +85,7 @@ const char *lw_brief_job(
 	n += (size_t)snprintf(text + n, size - n, "%d rank%s on %zu host%s", run->size,
 		run->size == 1 ? "" : "s", hosts, hosts == 1 ? "" : "s");
 	if (!run->is_size_known)
-		n += (size_t)snprintf(text + n, size - n, " (how many there are is not known)");
+		n += (size_t)snprintf(text + n, size - n, " (of how many is not known)");
 	else if (run->n_missing_ranks)
 		n += (size_t)snprintf(text + n, size - n, " (%u missing)", run->n_missing_ranks);
 	if (rank && rank->framework)

@@ -73,6 +73,37 @@ static struct make_run empty(void)
 	return spec;
 }
 
+/* Waits for a cycle that is far too long: there is something to set. */
+static struct make_run long_cycle(void)
+{
+	struct make_run spec = make_run_job(2, 30);
+
+	spec.tick_ns = 12000000;
+	spec.late_ns[1] = 2000000;
+	spec.extra_sql = "UPDATE setting SET value = 25000000 WHERE setting = 2";
+	return spec;
+}
+
+/* One rank of two, as rank 0 of Horovod writes it; of how many, it may not say. */
+static struct make_run imported(void)
+{
+	struct make_run spec = make_run_job(1, 6);
+
+	spec.no_waits = true;
+	spec.extra_sql = "UPDATE run SET source = 'horovod_timeline'; DELETE FROM setting;"
+			 "UPDATE process SET size = 2";
+	return spec;
+}
+
+static struct make_run imported_of_some(void)
+{
+	struct make_run spec = imported();
+
+	spec.extra_sql = "UPDATE run SET source = 'horovod_timeline'; DELETE FROM setting;"
+			 "UPDATE process SET size = NULL";
+	return spec;
+}
+
 /* Five sizes whose times nothing explains: the largest is the fastest. */
 static struct make_run poor_fit(void)
 {
@@ -108,6 +139,9 @@ static const struct {
 	{"ddp", ddp},
 	{"plain", plain},
 	{"empty", empty},
+	{"long_cycle", long_cycle},
+	{"imported", imported},
+	{"imported_of_some", imported_of_some},
 	{"poor_fit", poor_fit},
 	{"long", long_run},
 };
