@@ -158,9 +158,10 @@ static void trace(struct state *state, size_t row)
 	const struct lw_advice_list *list = state->list;
 	const struct lw_advice *advice = advice_of(list, row);
 	struct lw_trace *replayed = &state->replayed_trace;
-	int status;
+	int status = LW_OK;
 
-	drop_traces(state);
+	lw_trace_done(&state->predicted_trace);
+	state->why_no_trace[0] = 0;
 	if (!list->replay)
 		return;
 	if (!advice) {
@@ -171,7 +172,9 @@ static void trace(struct state *state, size_t row)
 				: "this stands on what was measured, nothing was simulated for it");
 		return;
 	}
-	status = lw_replay_trace(list->replay, &LW_WHATIF_RECORDED, LW_TRACE_ORDINARY, replayed);
+	if (!replayed->ranks)
+		status = lw_replay_trace(
+			list->replay, &LW_WHATIF_RECORDED, LW_TRACE_ORDINARY, replayed);
 	if (status == LW_OK)
 		status = lw_replay_trace(
 			list->replay, &advice->whatif, replayed->step, &state->predicted_trace);
@@ -209,6 +212,7 @@ static int open(struct lw_view *view)
 	struct state *state = view->state;
 	int status;
 
+	drop_traces(state); /* of another analysis */
 	state->list = &view->data->analysis->advice;
 	if (state->list->replay)
 		state->replayed = lw_share_of(state->list->replay, &state->list->base);
