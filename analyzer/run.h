@@ -206,8 +206,9 @@ struct lw_run {
 	lw_vec(struct lw_group) groups;    /* by last_start_ns */
 	lw_vec(struct lw_probe_op) probes; /* in the order in which they ran; empty: no probe */
 	lw_vec(struct lw_diag) diags;
-	int32_t size;    /* ranks of the job; >= ranks.n */
-	uint64_t n_lost; /* records that were dropped */
+	int32_t size;       /* ranks of the job; >= ranks.n */
+	bool is_size_known; /* else it is the least that there are */
+	uint64_t n_lost;    /* records that were dropped */
 	uint32_t n_missing_ranks;
 	uint32_t n_duplicate_ranks; /* processes of a rank that is there already: not used */
 	bool is_closed;             /* every store was closed in order */

@@ -59,6 +59,21 @@ const char *lw_rate_format(double bytes_per_s, char text[LW_UNIT_TEXT_BYTES])
 	return format(bytes_per_s, rate_units, text);
 }
 
+const char *lw_ns_or_unknown(double ns, char text[LW_UNIT_TEXT_BYTES])
+{
+	return isfinite(ns) ? lw_ns_format(ns, text) : "?";
+}
+
+const char *lw_bytes_or_unknown(double bytes, char text[LW_UNIT_TEXT_BYTES])
+{
+	return isfinite(bytes) ? lw_bytes_format(bytes, text) : "?";
+}
+
+const char *lw_rate_or_unknown(double bytes_per_s, char text[LW_UNIT_TEXT_BYTES])
+{
+	return isfinite(bytes_per_s) ? lw_rate_format(bytes_per_s, text) : "?";
+}
+
 static int parse(const char *text, const struct unit *words, const char *what, double *ret_value)
 {
 	char *end;

@@ -52,10 +52,13 @@ static int print_json(
 static int print(
 	const struct options *options, struct lw_run *run, const struct lw_advice_list *list)
 {
+	char ids[LW_ADVICE_TEXT_BYTES];
+
 	if (options->explain && !lw_advise_spoke(list, options->explain)) {
-		lw_cli_say("%s '%s' for this run (see `lapwing advise RUN`)",
+		lw_advise_ids(list, ids);
+		lw_cli_say("%s '%s' for this run: %s%s",
 			lw_advise_adviser(options->explain) ? "nothing to say on" : "no advice",
-			options->explain);
+			options->explain, *ids ? "there is " : "no adviser said anything", ids);
 		return LW_EXIT_USAGE;
 	}
 	return options->runs.json.is_wanted ? print_json(options, run, list)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "analyzer/analyzer.h"
 #include "analyzer/emit/answer.h"
@@ -81,6 +82,17 @@ static const char *model_names(void)
 		n += (size_t)snprintf(
 			names + n, sizeof(names) - n, "%s%s", i ? ", " : "", models[i].name);
 	return names;
+}
+
+/* What is drawn to a file is SVG: another suffix would promise what the file does not hold. */
+static void check_plot(const char *path, struct argp_state *state)
+{
+	const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+
+	if (dot && strcasecmp(dot, ".svg") && strcmp(path, "-"))
+		argp_error(state,
+			"--plot '%s': files are drawn as SVG, so the name has to end in .svg; - draws in the terminal",
+			path);
 }
 
 static void ask_for(enum lw_question question, struct argp_state *state)
@@ -164,6 +176,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_PLOT:
 		options->plot = argument;
+		check_plot(argument, state);
 		return 0;
 	case ARGP_KEY_END:
 		if (options->ask.question == LW_ASK_GRID &&

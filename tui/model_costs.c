@@ -27,8 +27,12 @@ static const char *cost_name(const void *context, size_t row, char text[LW_TABLE
 
 static const char *form_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
-	(void)text;
-	return lw_cost_form_name(cost_of(context, row)->cost.form);
+	const struct lw_cost *cost = &cost_of(context, row)->cost;
+	char verdict[LW_VERDICT_TEXT_BYTES];
+
+	snprintf(text, LW_TABLE_TEXT_BYTES, "%s%s", lw_cost_form_name(cost->form),
+		*lw_cost_verdict(cost, verdict) ? "!" : "");
+	return text;
 }
 
 static const char *samples_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
@@ -102,8 +106,8 @@ static double off_value(const void *context, size_t row)
 
 static const struct lw_table_column cost_columns[] = {
 	{"cost of", 13, .is_left = true, .text = cost_name},
-	{"form", 9, .is_left = true, .text = form_text},
-	{"n of sizes", 11, .text = samples_text, .value = samples_value},
+	{"form", 10, .is_left = true, .text = form_text},
+	{"n of sizes", 10, .text = samples_text, .value = samples_value},
 	{"fixed (affine)", 17, .text = fixed_text, .value = fixed_value},
 	{"ns a byte", 13, .text = rate_text, .value = rate_value},
 	{"off", 6, .text = off_text, .value = off_value},
@@ -114,7 +118,7 @@ void lw_model_costs_draw(struct lw_model_state *state, struct lw_pane pane)
 	int lines = (int)state->costs.n_rows + 1, y, plot_width = pane.width - 43;
 	size_t row = lw_table_row(&state->costs);
 	const struct lw_fit_cost *fitted;
-	char text[LW_TABLE_TEXT_BYTES];
+	char text[LW_TABLE_TEXT_BYTES], verdict[LW_VERDICT_TEXT_BYTES + 2] = "! ";
 	int n;
 
 	if (row == SIZE_MAX) {
@@ -135,6 +139,8 @@ void lw_model_costs_draw(struct lw_model_state *state, struct lw_pane pane)
 	if (fitted->cost.why)
 		snprintf(text + n, sizeof(text) - (size_t)n, "; %s", fitted->cost.why);
 	y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_DIM, text);
+	if (*lw_cost_verdict(&fitted->cost, verdict + 2))
+		y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_WARN, verdict);
 	if (plot_width < 30)
 		plot_width = 0;
 	else

@@ -2,25 +2,13 @@
 #include "tui/parts.h"
 
 #include <math.h>
+#include <string.h>
+
+enum { LW_FIT_TEXT_BYTES = 2048 };
 
 double lw_ns_known(int64_t ns)
 {
 	return ns == LW_NS_UNKNOWN ? (double)NAN : (double)ns;
-}
-
-const char *lw_ns_or_unknown(double ns, char text[LW_UNIT_TEXT_BYTES])
-{
-	return isnan(ns) ? "?" : lw_ns_format(ns, text);
-}
-
-const char *lw_bytes_or_unknown(double bytes, char text[LW_UNIT_TEXT_BYTES])
-{
-	return isnan(bytes) ? "?" : lw_bytes_format(bytes, text);
-}
-
-const char *lw_rate_or_unknown(double bytes_per_s, char text[LW_UNIT_TEXT_BYTES])
-{
-	return isnan(bytes_per_s) ? "?" : lw_rate_format(bytes_per_s, text);
 }
 
 const char *lw_percent_format(double frac, char text[LW_UNIT_TEXT_BYTES])
@@ -33,6 +21,29 @@ const char *lw_count_format(double n, char text[LW_UNIT_TEXT_BYTES])
 {
 	snprintf(text, LW_UNIT_TEXT_BYTES, n == floor(n) || n >= 1000 ? "%.0f" : "%.1f", n);
 	return text;
+}
+
+int lw_pane_fit(struct lw_pane pane, int x, int y, int width, int lines, enum lw_style style,
+	const char *text, const char *end)
+{
+	struct lw_pane nowhere = lw_pane_part(pane, 0, 0, 0, 0);
+	char fitting[LW_FIT_TEXT_BYTES];
+	size_t n = strlen(text);
+
+	if (lines < 1)
+		return 0;
+	if (n > sizeof(fitting) - 64)
+		n = sizeof(fitting) - 64;
+	for (const char *cut = text[n] ? "..." : "";; cut = "...") {
+		snprintf(fitting, sizeof(fitting), "%.*s%s%s", (int)n, text, cut, end);
+		if (n == 0 || lw_pane_wrap(nowhere, 0, 0, width, style, fitting) <= lines)
+			break;
+		while (n > 0 && text[n - 1] != ' ')
+			n--;
+		while (n > 0 && text[n - 1] == ' ')
+			n--;
+	}
+	return lw_pane_wrap(pane, x, y, width, style, fitting);
 }
 
 size_t lw_run_n_steps(const struct lw_run *run)

@@ -10,11 +10,6 @@
 /** lw_ns_known() - NAN for LW_NS_UNKNOWN. */
 double lw_ns_known(int64_t ns);
 
-/** lw_*_or_unknown() - as lw_*_format(); NAN is "?". Return: @text, or "?". */
-const char *lw_ns_or_unknown(double ns, char text[LW_UNIT_TEXT_BYTES]);
-const char *lw_bytes_or_unknown(double bytes, char text[LW_UNIT_TEXT_BYTES]);
-const char *lw_rate_or_unknown(double bytes_per_s, char text[LW_UNIT_TEXT_BYTES]);
-
 /** lw_percent_format() - 0.123 -> "12 %". */
 const char *lw_percent_format(double frac, char text[LW_UNIT_TEXT_BYTES]);
 
@@ -30,6 +25,11 @@ void lw_pane_heading(
 
 /** lw_pane_rule() - a line across, with a title. */
 void lw_pane_rule(struct lw_pane pane, int y, const char *title);
+
+/** lw_pane_fit() - as lw_pane_wrap() in at most @lines of it, and @end after it; what is longer is cut at a word, with
+ * "..." before @end. Return: lines. */
+int lw_pane_fit(struct lw_pane pane, int x, int y, int width, int lines, enum lw_style style,
+	const char *text, const char *end);
 
 /** lw_input_inside() - the same request, seen from a pane that begins at line @y and is @height high. */
 struct lw_input lw_input_inside(const struct lw_input *input, int y, int height);

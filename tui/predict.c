@@ -95,7 +95,8 @@ const char *lw_reply_step(const struct lw_reply *reply, char text[LW_REPLY_TEXT_
 		lw_ns_format(prediction->step_ns.low, low),
 		lw_ns_format(prediction->step_ns.high, high));
 	if (prediction->is_recorded)
-		snprintf(text + n, LW_REPLY_TEXT_BYTES - (size_t)n, ", as recorded");
+		snprintf(text + n, LW_REPLY_TEXT_BYTES - (size_t)n,
+			", the recorded setting replayed");
 	else
 		snprintf(text + n, LW_REPLY_TEXT_BYTES - (size_t)n, ", %s",
 			lw_gain_text(&reply->gain_frac, gain));
@@ -170,15 +171,17 @@ void lw_whatif_lines(const struct lw_replay *replay, const struct lw_whatif *wha
 
 /* ---- a mean step as a bar ----------------------------------------------------------------------- */
 
+/* The lanes of the phases that they are most like, under names of their own: ALLREDUCE and WAIT are other times. */
 static const struct {
 	const char *name;
 	enum lw_lane lane;
+	int width;
 } share_looks[LW_SHARE_COUNT] = {
-	[LW_SHARE_COMPUTE] = {"compute", LW_LANE_COMPUTE},
-	[LW_SHARE_WIRE] = {"ALLREDUCE", LW_LANE_ALLREDUCE},
-	[LW_SHARE_COPY] = {"MISC", LW_LANE_MISC},
-	[LW_SHARE_WAIT] = {"WAIT", LW_LANE_WAIT},
-	[LW_SHARE_POLL] = {"idle", LW_LANE_IDLE},
+	[LW_SHARE_COMPUTE] = {"not exposed", LW_LANE_COMPUTE, 14},
+	[LW_SHARE_WIRE] = {"wire", LW_LANE_ALLREDUCE, 10},
+	[LW_SHARE_COPY] = {"MISC", LW_LANE_MISC, 10},
+	[LW_SHARE_WAIT] = {"agree + cycle", LW_LANE_WAIT, 16},
+	[LW_SHARE_POLL] = {"idle", LW_LANE_IDLE, 10},
 };
 
 struct lw_share lw_share_of(const struct lw_replay *replay, const struct lw_prediction *prediction)
@@ -196,6 +199,22 @@ struct lw_share lw_share_of(const struct lw_replay *replay, const struct lw_pred
 	return share;
 }
 
+struct lw_share lw_share_measured(const struct lw_summary *summary)
+{
+	struct lw_share share = {.step_ns = NAN, .n_ops = summary->batches_per_step.value};
+	struct lw_exposed exposed = lw_summary_exposed(summary, NULL);
+
+	if (summary->exposed_ns.how != LW_MEASURED || !isfinite(summary->exposed_ns.value))
+		return share;
+	share.part_ns[LW_SHARE_WIRE] = exposed.part_ns[LW_EXPOSED_WIRE];
+	share.part_ns[LW_SHARE_COPY] = exposed.part_ns[LW_EXPOSED_MISC];
+	share.part_ns[LW_SHARE_WAIT] =
+		exposed.part_ns[LW_EXPOSED_AGREE] + exposed.part_ns[LW_EXPOSED_WAIT];
+	share.part_ns[LW_SHARE_POLL] = exposed.part_ns[LW_EXPOSED_IDLE];
+	lw_share_resize(&share, summary->step_ns.value);
+	return share;
+}
+
 void lw_share_resize(struct lw_share *share, double step_ns)
 {
 	double exposed_ns = 0;
@@ -206,7 +225,7 @@ void lw_share_resize(struct lw_share *share, double step_ns)
 	share->part_ns[LW_SHARE_COMPUTE] = fmax(step_ns - exposed_ns, 0);
 }
 
-enum { NAME_WIDTH = 10, STEP_WIDTH = 9, PART_WIDTH = 12, LEAST_BAR = 10 };
+enum { NAME_WIDTH = 10, STEP_WIDTH = 9, LEAST_BAR = 10, MOST_SHARES = 3 };
 
 static void draw_bar(
 	struct lw_pane pane, int y, const char *name, const struct lw_share *share, double whole_ns)
@@ -226,48 +245,55 @@ static void draw_bar(
 
 static void draw_numbers(struct lw_pane pane, int y, const char *name, const struct lw_share *share)
 {
-	int x = 1 + NAME_WIDTH;
+	int x = NAME_WIDTH;
 
 	lw_pane_text(pane, 1, y, NAME_WIDTH, LW_STYLE_DIM, name);
 	for (int i = 0; i < LW_SHARE_COUNT; i++) {
 		char text[LW_UNIT_TEXT_BYTES];
 
-		x += PART_WIDTH;
-		lw_pane_right(pane, x, y, PART_WIDTH - 1, LW_STYLE_TEXT,
+		x += share_looks[i].width;
+		lw_pane_right(pane, x, y, share_looks[i].width - 1, LW_STYLE_TEXT,
 			lw_ns_format(share->part_ns[i], text));
 	}
-	lw_pane_print(pane, x + 1, y, LW_STYLE_DIM, "%6.1f", share->n_ops);
+	lw_pane_print(pane, x + 1, y, LW_STYLE_DIM, "%7.1f", share->n_ops);
 }
 
 static void draw_names(struct lw_pane pane, int y)
 {
-	int x = 1 + NAME_WIDTH;
+	int x = NAME_WIDTH;
 
 	for (int i = 0; i < LW_SHARE_COUNT; i++) {
 		const struct lw_lane_look *look = &lw_lanes[share_looks[i].lane];
 
-		x += PART_WIDTH;
-		lw_pane_right(pane, x, y, PART_WIDTH - 1, LW_STYLE_DIM, share_looks[i].name);
-		lw_pane_rune(pane, x - 1 - lw_text_width(share_looks[i].name) - 1, y, look->style,
+		x += share_looks[i].width;
+		lw_pane_right(
+			pane, x, y, share_looks[i].width - 1, LW_STYLE_DIM, share_looks[i].name);
+		lw_pane_rune(pane, x - lw_text_width(share_looks[i].name) - 2, y, look->style,
 			lw_glyph(pane.cells, look->glyph));
 	}
 	lw_pane_print(pane, x + 1, y, LW_STYLE_DIM, "batches");
 }
 
-int lw_shares_draw(struct lw_pane pane, int y, const struct lw_share *recorded,
-	const struct lw_share *predicted)
+int lw_shares_draw(struct lw_pane pane, int y, const struct lw_shares *shares)
 {
-	double whole_ns =
-		predicted ? fmax(recorded->step_ns, predicted->step_ns) : recorded->step_ns;
+	const struct {
+		const char *name;
+		const struct lw_share *share;
+	} rows[MOST_SHARES] = {{"measured", shares->measured}, {"replayed", shares->replayed},
+		{"predicted", shares->predicted}};
+	double whole_ns = 0;
 	int at = y;
 
-	draw_bar(pane, at++, "recorded", recorded, whole_ns);
-	if (predicted)
-		draw_bar(pane, at++, "predicted", predicted, whole_ns);
+	for (int i = 0; i < MOST_SHARES; i++)
+		if (rows[i].share)
+			whole_ns = fmax(whole_ns, rows[i].share->step_ns);
+	for (int i = 0; i < MOST_SHARES; i++)
+		if (rows[i].share && isfinite(rows[i].share->step_ns))
+			draw_bar(pane, at++, rows[i].name, rows[i].share, whole_ns);
 	draw_names(pane, at++);
-	draw_numbers(pane, at++, "recorded", recorded);
-	if (predicted)
-		draw_numbers(pane, at++, "predicted", predicted);
+	for (int i = 0; i < MOST_SHARES; i++)
+		if (rows[i].share && isfinite(rows[i].share->step_ns))
+			draw_numbers(pane, at++, rows[i].name, rows[i].share);
 	return at - y;
 }
 

@@ -9,6 +9,7 @@
 #define LAPWING_TUI_PREDICT_H
 
 #include "analyzer/emit/answer.h"
+#include "analyzer/emit/summary.h"
 #include "tui/view.h"
 
 enum { LW_REPLY_TEXT_BYTES = 512 };
@@ -52,28 +53,35 @@ const char *lw_gain_text(const struct lw_figure *gain_frac, char text[LW_REPLY_T
 void lw_whatif_lines(const struct lw_replay *replay, const struct lw_whatif *whatif, FILE *out);
 
 enum lw_share_part {
-	LW_SHARE_COMPUTE,
-	LW_SHARE_WIRE, /* exposed: on the wire */
-	LW_SHARE_COPY, /* in copies to and from the buffer */
-	LW_SHARE_WAIT, /* for the cycle, coordination and other ranks */
+	LW_SHARE_COMPUTE, /* the rest: what is not exposed */
+	LW_SHARE_WIRE,    /* exposed: on the wire, once the last rank has entered */
+	LW_SHARE_COPY,    /* in copies to and from the buffer */
+	LW_SHARE_WAIT, /* for other ranks, to agree, and for the cycle: a replay does not tell these apart */
 	LW_SHARE_POLL, /* done, not yet noticed */
 	LW_SHARE_COUNT
 };
 
-struct lw_share { /* what a step of one backward pass consists of, ns; exposed parts as simulated */
+struct lw_share { /* what a step of one backward pass consists of, ns */
 	double step_ns;
 	double part_ns[LW_SHARE_COUNT]; /* they add up to step_ns */
 	double n_ops;
 };
 
+/** lw_share_of() - exposed parts as simulated: of LW_WHATIF_RECORDED the replay, not what was measured. */
 struct lw_share lw_share_of(const struct lw_replay *replay, const struct lw_prediction *prediction);
+
+/** lw_share_measured() - step_ns is NAN where the run does not tell what was exposed, or only a bound of it. */
+struct lw_share lw_share_measured(const struct lw_summary *summary);
 
 /** lw_share_resize() - another length of it: what is not exposed is then more or less. */
 void lw_share_resize(struct lw_share *share, double step_ns);
 
-/** lw_shares_draw() - recorded above predicted on one scale, with numbers. @predicted may be NULL. Return: lines. */
-int lw_shares_draw(struct lw_pane pane, int y, const struct lw_share *recorded,
-	const struct lw_share *predicted);
+struct lw_shares { /* the steps that are compared; NULL or without step_ns: not shown */
+	const struct lw_share *measured, *replayed, *predicted;
+};
+
+/** lw_shares_draw() - on one scale, with numbers below. Return: lines. */
+int lw_shares_draw(struct lw_pane pane, int y, const struct lw_shares *shares);
 
 /** lw_predict_refuse() - in words, that and why nothing can be predicted. Return: lines. */
 int lw_predict_refuse(struct lw_pane pane, const char *why);

@@ -3,7 +3,8 @@
  * view_advice.c - what to change, how much it would gain, and how sure that is; Enter: the whole story.
  *
  * Advice comes first, in its own order, then findings: what was looked for and why there is nothing to
- * advise. The story is the text of `advise --explain`, under the recorded step and the predicted one.
+ * advise. The story is the text of `advise --explain`, under one step as replayed and as predicted: what it
+ * consists of, and over time.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,10 +13,12 @@
 #include "analyzer/emit/advice.h"
 #include "base/units.h"
 #include "tui/lines.h"
+#include "tui/parts.h"
 #include "tui/predict.h"
+#include "tui/step_picture.h"
 #include "tui/table.h"
 
-enum { MOST_COPY_LINES = 3, STORY_BARS = 7 };
+enum { MOST_COPY_LINES = 3, LEAST_STORY = 8, ROOMY = 30 };
 
 struct state {
 	const struct lw_advice_list *list; /* of the analysis that was opened */
@@ -23,7 +26,9 @@ struct state {
 	bool is_story;
 	struct lw_lines story;
 	int list_y; /* where the list begins on the screen */
-	struct lw_share recorded;
+	struct lw_share measured, replayed;
+	struct lw_trace replayed_trace, predicted_trace; /* of the story; n_ranks 0: none */
+	char why_no_trace[LW_REPLY_TEXT_BYTES];
 };
 
 /* ---- rows: advice, then findings ---------------------------------------------------------------- */
@@ -140,6 +145,47 @@ enum { N_COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 
 /* ---- opening ------------------------------------------------------------------------------------ */
 
+static void drop_traces(struct state *state)
+{
+	lw_trace_done(&state->replayed_trace);
+	lw_trace_done(&state->predicted_trace);
+	state->why_no_trace[0] = 0;
+}
+
+/* One step as recorded and as advised. What has none says so in words. */
+static void trace(struct state *state, size_t row)
+{
+	const struct lw_advice_list *list = state->list;
+	const struct lw_advice *advice = advice_of(list, row);
+	struct lw_trace *replayed = &state->replayed_trace;
+	int status = LW_OK;
+
+	lw_trace_done(&state->predicted_trace);
+	state->why_no_trace[0] = 0;
+	if (!list->replay)
+		return;
+	if (!advice) {
+		snprintf(state->why_no_trace, sizeof(state->why_no_trace),
+			"No setting is advised here, so no timeline is predicted. What the step consists of is above; %s.",
+			lw_advise_n_tried(list, id_of(list, row))
+				? "what was tried, and what it would take, is below"
+				: "this stands on what was measured, nothing was simulated for it");
+		return;
+	}
+	if (!replayed->ranks)
+		status = lw_replay_trace(
+			list->replay, &LW_WHATIF_RECORDED, LW_TRACE_ORDINARY, replayed);
+	if (status == LW_OK)
+		status = lw_replay_trace(
+			list->replay, &advice->whatif, replayed->step, &state->predicted_trace);
+	if (status < 0) {
+		drop_traces(state);
+		snprintf(state->why_no_trace, sizeof(state->why_no_trace),
+			"No timeline is predicted: %s", lw_error_text());
+		lw_error_clear();
+	}
+}
+
 static int open_story(struct state *state, const struct lw_run *run)
 {
 	size_t row = lw_table_row(&state->table), n;
@@ -149,6 +195,7 @@ static int open_story(struct state *state, const struct lw_run *run)
 	lw_lines_done(&state->story);
 	if (row == SIZE_MAX)
 		return LW_OK;
+	trace(state, row);
 	out = open_memstream(&text, &n);
 	if (!out)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
@@ -165,9 +212,11 @@ static int open(struct lw_view *view)
 	struct state *state = view->state;
 	int status;
 
+	drop_traces(state); /* of another analysis */
 	state->list = &view->data->analysis->advice;
 	if (state->list->replay)
-		state->recorded = lw_share_of(state->list->replay, &state->list->base);
+		state->replayed = lw_share_of(state->list->replay, &state->list->base);
+	state->measured = lw_share_measured(&view->data->analysis->summary);
 	status = lw_table_open(&state->table, columns, N_COLUMNS,
 		state->list->advice.n + state->list->findings.n, state->list);
 	if (status == LW_OK && state->is_story)
@@ -179,6 +228,7 @@ static void done(struct lw_view *view)
 {
 	struct state *state = view->state;
 
+	drop_traces(state);
 	lw_table_done(&state->table);
 	lw_lines_done(&state->story);
 }
@@ -186,18 +236,20 @@ static void done(struct lw_view *view)
 /* ---- drawing ------------------------------------------------------------------------------------ */
 
 /* Return: lines. */
-static int draw_bars(const struct state *state, struct lw_pane pane, size_t row)
+static int draw_bars(const struct state *state, struct lw_pane pane, size_t row, bool is_roomy)
 {
 	const struct lw_advice *advice = advice_of(state->list, row);
+	struct lw_shares shares = {is_roomy ? &state->measured : NULL, &state->replayed, NULL};
 	struct lw_share predicted;
 
 	if (!state->list->replay)
 		return 0;
-	if (!advice)
-		return lw_shares_draw(pane, 0, &state->recorded, NULL);
-	predicted = lw_share_of(state->list->replay, &advice->prediction);
-	lw_share_resize(&predicted, advice->step_ns.value);
-	return lw_shares_draw(pane, 0, &state->recorded, &predicted);
+	if (advice) {
+		predicted = lw_share_of(state->list->replay, &advice->prediction);
+		lw_share_resize(&predicted, advice->step_ns.value);
+		shares.predicted = &predicted;
+	}
+	return lw_shares_draw(pane, 0, &shares);
 }
 
 /* As `y` copies them. */
@@ -242,19 +294,24 @@ static void draw_detail(const struct state *state, struct lw_pane pane, size_t r
 {
 	const struct lw_advice *advice = advice_of(state->list, row);
 	const struct lw_finding *finding = finding_of(state->list, row);
+	bool is_roomy = pane.height >= ROOMY / 2;
 	int y = 0;
 
 	lw_pane_fill(pane, 0, y++, pane.width, LW_STYLE_DIM, lw_glyph(pane.cells, LW_GLYPH_LINE));
 	if (finding) {
 		lw_pane_print(pane, 1, y++, LW_STYLE_DIM, "%s", finding->id);
-		y += 1 + lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_TEXT, finding->text);
-		draw_bars(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row);
+		y += lw_pane_fit(pane, 1, y, pane.width - 2, pane.height - y, LW_STYLE_TEXT,
+			finding->text, "");
+		y++;
+		draw_bars(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row,
+			is_roomy);
 		return;
 	}
-	y += draw_bars(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row);
+	y += draw_bars(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row, is_roomy);
 	y += draw_lines_to_copy(advice, pane, y);
-	y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_TEXT, advice->why);
-	lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_DIM, advice->sure);
+	y += lw_pane_fit(
+		pane, 1, y, pane.width - 2, pane.height - y, LW_STYLE_TEXT, advice->why, "");
+	lw_pane_fit(pane, 1, y, pane.width - 2, pane.height - y, LW_STYLE_DIM, advice->sure, "");
 }
 
 /* No line at all: the adviser's reason, and the way out of it. */
@@ -296,13 +353,29 @@ static void draw_list(struct state *state, struct lw_pane pane)
 	draw_detail(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row);
 }
 
+/* Over the text: what the step consists of, and the step over time. Return: lines. */
+static int draw_pictures(const struct state *state, struct lw_pane pane, size_t row)
+{
+	int y = draw_bars(state, pane, row, pane.height >= ROOMY / 2);
+
+	if (state->why_no_trace[0] && y < pane.height)
+		y += lw_pane_fit(pane, 1, y, pane.width - 2, pane.height - y, LW_STYLE_DIM,
+			state->why_no_trace, "");
+	else if (state->predicted_trace.ranks && y + LW_STEP_PICTURE_LEAST <= pane.height)
+		y += lw_step_picture(lw_pane_part(pane, 0, y, pane.width, pane.height - y),
+			&state->replayed_trace, &state->predicted_trace);
+	return y;
+}
+
 static void draw_story(struct state *state, struct lw_pane pane)
 {
 	size_t row = lw_table_row(&state->table);
-	int y = 0;
+	int most = pane.height - LEAST_STORY - 1, y = 0;
 
-	if (row != SIZE_MAX && pane.height > 2 * STORY_BARS) {
-		y = draw_bars(state, lw_pane_part(pane, 0, 0, pane.width, STORY_BARS), row);
+	if (most > pane.height / 2 + 1)
+		most = pane.height / 2 + 1;
+	if (row != SIZE_MAX && most >= LEAST_STORY) {
+		y = draw_pictures(state, lw_pane_part(pane, 0, 0, pane.width, most), row);
 		lw_pane_fill(pane, 0, y++, pane.width, LW_STYLE_DIM,
 			lw_glyph(pane.cells, LW_GLYPH_LINE));
 	}

@@ -12,7 +12,14 @@
 #include "base/units.h"
 #include "tui/predict.h"
 
-enum { LABEL_WIDTH = 10, LEAST_CELL = 7, MOST_CELL = 12, PANEL_LINES = 9, BUDGET_NS = 10000000 };
+enum {
+	LABEL_WIDTH = 10,
+	LEAST_CELL = 7,
+	MOST_CELL = 12,
+	PANEL_LINES = 9,
+	ROOMY_LINES = 10,
+	BUDGET_NS = 10000000
+};
 
 struct state {
 	struct lw_answer answer;
@@ -22,7 +29,7 @@ struct state {
 	size_t row, column; /* the cursor */
 	bool has_cursor;    /* else it goes to the recorded cell */
 	struct lw_reply reply;
-	struct lw_share recorded, selected;
+	struct lw_share measured, replayed, selected;
 	size_t n_made;
 	/* of the last picture, for clicks and for what does not fit */
 	size_t top, left;
@@ -81,7 +88,8 @@ static int open(struct lw_view *view)
 	if (status < 0)
 		return status;
 	state->is_open = true;
-	state->recorded = lw_share_of(predictor->replay, &state->asker.base);
+	state->measured = lw_share_measured(&view->data->analysis->summary);
+	state->replayed = lw_share_of(predictor->replay, &state->asker.base);
 	if (!state->has_cursor || state->row >= state->answer.rows.n ||
 		state->column >= state->answer.columns.n) {
 		state->row = state->answer.rows.recorded;
@@ -249,7 +257,10 @@ static void draw_panel(const struct state *state, struct lw_pane pane)
 	y += lw_pane_wrap(
 		pane, 1, y, pane.width - 2, LW_STYLE_STRONG, lw_reply_step(&state->reply, text));
 	if (state->reply.is_known)
-		y += lw_shares_draw(pane, y, &state->recorded, &state->selected);
+		y += lw_shares_draw(pane, y,
+			&(struct lw_shares){
+				pane.height - y >= ROOMY_LINES ? &state->measured : NULL,
+				&state->replayed, &state->selected});
 	lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_WARN,
 		lw_reply_doubt(&state->asker, &state->reply, text));
 }

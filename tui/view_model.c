@@ -11,6 +11,7 @@
 #include "analyzer/emit/report.h"
 #include "base/units.h"
 #include "tui/model_sides.h"
+#include "tui/parts.h"
 
 enum { DETAIL_LINES = 4, SMALL = 12 };
 
@@ -55,6 +56,12 @@ static const struct lw_figure *figure_of(const void *context, size_t row)
 	return &state->analysis->fit.figure[figure_order[row]];
 }
 
+/* It stands, but not for everything: why is told below the table. */
+static bool has_caveat(const struct lw_figure *figure)
+{
+	return isfinite(figure->value) && figure->why;
+}
+
 static const char *name_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
 	(void)context;
@@ -64,7 +71,11 @@ static const char *name_text(const void *context, size_t row, char text[LW_TABLE
 
 static const char *value_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
-	format_value(lw_fit_figure_name(figure_order[row]), figure_of(context, row)->value, text);
+	const struct lw_figure *figure = figure_of(context, row);
+	char value[LW_UNIT_TEXT_BYTES];
+
+	format_value(lw_fit_figure_name(figure_order[row]), figure->value, value);
+	snprintf(text, LW_TABLE_TEXT_BYTES, "%s%s", has_caveat(figure) ? "! " : "", value);
 	return text;
 }
 
@@ -107,13 +118,13 @@ static enum lw_style value_style(const void *context, size_t row)
 	const struct lw_figure *figure = figure_of(context, row);
 
 	return !isfinite(figure->value) ? LW_STYLE_DIM
-	       : figure->why            ? LW_STYLE_WARN
+	       : has_caveat(figure)     ? LW_STYLE_WARN
 					: LW_STYLE_STRONG;
 }
 
 static const struct lw_table_column figure_columns[] = {
 	{"figure", 17, .is_left = true, .text = name_text},
-	{"value", 11, .text = value_text, .value = value_value, .style = value_style},
+	{"value", 12, .text = value_text, .value = value_value, .style = value_style},
 	{"95 %", 23, .text = interval_text},
 	{"how", 9, .is_left = true, .text = how_text},
 	{"what it is", 0, .is_left = true, .text = what_text},
@@ -147,6 +158,7 @@ static int draw_replay(const struct lw_model_state *state, struct lw_pane pane, 
 static void draw_figures(struct lw_model_state *state, struct lw_pane pane)
 {
 	int y = draw_replay(state, pane, 0), lines;
+	char why[LW_TABLE_TEXT_BYTES];
 	size_t row;
 
 	if (!state->analysis->has_fit) {
@@ -168,8 +180,11 @@ static void draw_figures(struct lw_model_state *state, struct lw_pane pane)
 	lw_pane_fill(pane, 0, y++, pane.width, LW_STYLE_DIM, lw_glyph(pane.cells, LW_GLYPH_LINE));
 	y += lw_pane_wrap(
 		pane, 1, y, pane.width - 2, LW_STYLE_TEXT, lw_fit_figure_note(figure_order[row]));
-	if (figure_of(state, row)->why)
-		lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_WARN, figure_of(state, row)->why);
+	if (!figure_of(state, row)->why)
+		return;
+	snprintf(why, sizeof(why), "%s%s", has_caveat(figure_of(state, row)) ? "! " : "",
+		figure_of(state, row)->why);
+	lw_pane_fit(pane, 1, y, pane.width - 2, pane.height - y, LW_STYLE_WARN, why, "");
 }
 
 /* ---- the view ----------------------------------------------------------------------------------- */

@@ -4,9 +4,11 @@
 
 #include "base/units.h"
 #include "tui/app.h"
+#include "tui/parts.h"
 
 enum {
-	MOST_ADVICE_LINES = 4,
+	MOST_ADVICE_LINES = 4, /* beside ranks that would fill the screen */
+	ADVICE_FROM = 9,
 	LEAST_TOP_LINES = 10, /* the step, its parts, the first ranks */
 	BAR_FROM = 52,        /* column of the ranks' bars */
 };
@@ -17,46 +19,33 @@ struct overview {
 	int slowest_y, quality_y;  /* what stands between is the advice */
 };
 
-static const char *ns_text(double ns, char text[LW_UNIT_TEXT_BYTES])
+/* Names of their own where a part is not the phase whose lane it has. */
+static const struct {
+	const char *name;
+	enum lw_lane lane;
+} looks[LW_EXPOSED_PARTS] = {
+	[LW_EXPOSED_COMPUTE] = {"compute", LW_LANE_COMPUTE},
+	[LW_EXPOSED_AGREE] = {"agree", LW_LANE_NEGOTIATE},
+	[LW_EXPOSED_WAIT] = {"WAIT", LW_LANE_WAIT},
+	[LW_EXPOSED_WIRE] = {"wire", LW_LANE_ALLREDUCE},
+	[LW_EXPOSED_MISC] = {"MISC", LW_LANE_MISC},
+	[LW_EXPOSED_IDLE] = {"idle", LW_LANE_IDLE},
+};
+
+/* Of one rank, or the mean of all where @rank is NULL. Unknown parts are not there. Return: their sum. */
+static double parts_of(const struct lw_summary *summary, const struct lw_rank_summary *rank,
+	struct lw_bar_part parts[LW_EXPOSED_PARTS])
 {
-	return isfinite(ns) ? lw_ns_format(ns, text) : "?";
-}
+	struct lw_exposed exposed = lw_summary_exposed(summary, rank);
+	double sum_ns = 0;
 
-/* Of one rank, or the mean of all where @rank is NULL. Unknown parts are not there. */
-static size_t parts_of(const struct lw_summary *summary, const struct lw_rank_summary *rank,
-	struct lw_bar_part parts[6])
-{
-	const struct {
-		enum lw_lane lane;
-		size_t offset;
-	} wanted[] = {
-#define OF(name) offsetof(struct lw_rank_summary, name)
-		{LW_LANE_COMPUTE, OF(compute_ns)},
-		{LW_LANE_NEGOTIATE, OF(exposed_negotiate_ns)},
-		{LW_LANE_WAIT, OF(exposed_wait_ns)},
-		{LW_LANE_ALLREDUCE, OF(exposed_allreduce_ns)},
-		{LW_LANE_MISC, OF(exposed_misc_ns)},
-		{LW_LANE_IDLE, OF(idle_ns)},
-#undef OF
-	};
+	for (int i = 0; i < LW_EXPOSED_PARTS; i++) {
+		double ns = isfinite(exposed.part_ns[i]) ? exposed.part_ns[i] : 0;
 
-	for (size_t i = 0; i < 6; i++) {
-		double sum_ns = 0;
-		size_t n = 0;
-
-		for (size_t r = 0; r < summary->ranks.n; r++) {
-			const struct lw_rank_summary *one = &summary->ranks.at[r];
-			const struct lw_figure *figure =
-				(const struct lw_figure *)((const char *)one + wanted[i].offset);
-
-			if ((rank && one != rank) || !isfinite(figure->value))
-				continue;
-			sum_ns += figure->value;
-			n++;
-		}
-		parts[i] = (struct lw_bar_part){wanted[i].lane, n ? sum_ns / (double)n : 0};
+		parts[i] = (struct lw_bar_part){looks[i].lane, ns};
+		sum_ns += ns;
 	}
-	return 6;
+	return sum_ns;
 }
 
 /* ---- drawing ------------------------------------------------------------------------------------ */
@@ -73,16 +62,17 @@ static void draw_step(const struct lw_summary *summary, struct lw_pane pane)
 		return;
 	}
 	x = 1 + lw_pane_print(pane, 1, 0, LW_STYLE_STRONG, "A step takes %s",
-			ns_text(summary->step_ns.value, step));
+			lw_ns_or_unknown(summary->step_ns.value, step));
 	lw_pane_print(pane, x + 2, 0, LW_STYLE_DIM,
 		"95 %%: %s to %s; %zu steps counted, %zu left out",
-		ns_text(summary->step_ns.low, low), ns_text(summary->step_ns.high, high),
-		summary->n_steps, summary->n_excluded);
+		lw_ns_or_unknown(summary->step_ns.low, low),
+		lw_ns_or_unknown(summary->step_ns.high, high), summary->n_steps,
+		summary->n_excluded);
 	if (isfinite(exposed->value))
 		lw_pane_print(pane, 1, 1, exposed->value > 0.3 ? LW_STYLE_WARN : LW_STYLE_STRONG,
 			"Exposed communication: %s%.0f %% of the mean step, %s that no computing hides",
 			summary->exposed_ns.how == LW_ASSUMED ? "at most " : "",
-			100 * exposed->value, ns_text(summary->exposed_ns.value, step));
+			100 * exposed->value, lw_ns_or_unknown(summary->exposed_ns.value, step));
 	else
 		lw_pane_print(pane, 1, 1, LW_STYLE_DIM, "Exposed communication: not known (%s)",
 			summary->exposed_ns.why ? summary->exposed_ns.why
@@ -92,21 +82,18 @@ static void draw_step(const struct lw_summary *summary, struct lw_pane pane)
 /* Return: lines. */
 static int draw_bar(const struct lw_summary *summary, struct lw_pane pane, int y)
 {
-	struct lw_bar_part parts[6];
-	size_t n = parts_of(summary, NULL, parts);
-	double whole = 0;
+	struct lw_bar_part parts[LW_EXPOSED_PARTS];
+	double whole_ns = parts_of(summary, NULL, parts);
 	int x = 1, lines = 2;
 
-	for (size_t i = 0; i < n; i++)
-		whole += parts[i].amount;
-	if (!(whole > 0))
+	if (!(whole_ns > 0))
 		return 0;
-	lw_pane_bar(pane, 1, y, pane.width - 2, parts, n, whole);
-	for (size_t i = 0; i < n; i++) {
-		const struct lw_lane_look *look = &lw_lanes[parts[i].lane];
+	lw_pane_bar(pane, 1, y, pane.width - 2, parts, LW_EXPOSED_PARTS, whole_ns);
+	for (int i = 0; i < LW_EXPOSED_PARTS; i++) {
+		const struct lw_lane_look *look = &lw_lanes[looks[i].lane];
 		char number[LW_UNIT_TEXT_BYTES];
-		int width = 2 + lw_text_width(look->name) + 1 +
-			    lw_text_width(ns_text(parts[i].amount, number));
+		int width = 2 + lw_text_width(looks[i].name) + 1 +
+			    lw_text_width(lw_ns_or_unknown(parts[i].amount, number));
 
 		if (i == 1) /* what follows computing is what is exposed, by what went on then */
 			x += lw_pane_print(pane, x, y + lines - 1, LW_STYLE_DIM, "exposed:") + 1;
@@ -117,7 +104,7 @@ static int draw_bar(const struct lw_summary *summary, struct lw_pane pane, int y
 		lw_pane_rune(
 			pane, x, y + lines - 1, look->style, lw_glyph(pane.cells, look->glyph));
 		lw_pane_print(
-			pane, x + 2, y + lines - 1, LW_STYLE_TEXT, "%s %s", look->name, number);
+			pane, x + 2, y + lines - 1, LW_STYLE_TEXT, "%s %s", looks[i].name, number);
 		x += width + 3;
 	}
 	return lines;
@@ -135,7 +122,8 @@ static void draw_steps(const struct lw_brief *brief, struct lw_pane pane, int y)
 		least_ns = fmin(least_ns, brief->step_ns[s]);
 		most_ns = fmax(most_ns, brief->step_ns[s]);
 	}
-	snprintf(text, sizeof(text), "%s to %s", ns_text(least_ns, least), ns_text(most_ns, most));
+	snprintf(text, sizeof(text), "%s to %s", lw_ns_or_unknown(least_ns, least),
+		lw_ns_or_unknown(most_ns, most));
 	width = pane.width - 10 - lw_text_width(text);
 	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "Steps");
 	width = lw_pane_spark(pane, 7, y, width, LW_STYLE_TEXT, brief->step_ns, brief->n_steps);
@@ -157,8 +145,7 @@ static void draw_rank(const struct lw_summary *summary, size_t r, struct lw_pane
 	const struct lw_straggler *late = straggler_of(summary, rank->rank);
 	const double figures[] = {rank->step_ns.value, rank->compute_ns.value,
 		rank->exposed_ns.value, late ? late->late_ns.value : (double)NAN};
-	struct lw_bar_part parts[6];
-	size_t n = parts_of(summary, rank, parts);
+	struct lw_bar_part parts[LW_EXPOSED_PARTS];
 
 	lw_pane_print(pane, 1, y, LW_STYLE_TEXT, "%6d", rank->rank);
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
@@ -167,13 +154,15 @@ static void draw_rank(const struct lw_summary *summary, size_t r, struct lw_pane
 
 		lw_pane_right(pane, 18 + 11 * (int)i, y, 10,
 			is_late ? LW_STYLE_WARN : LW_STYLE_TEXT,
-			is_late && !late ? "-" : ns_text(figures[i], text));
+			is_late && !late ? "-" : lw_ns_or_unknown(figures[i], text));
 	}
 	if (is_selected) {
 		lw_pane_restyle(pane, 0, y, BAR_FROM - 1, LW_STYLE_SELECTED);
 		lw_pane_rune(pane, 0, y, LW_STYLE_SELECTED, lw_glyph(pane.cells, LW_GLYPH_CURSOR));
 	}
-	lw_pane_bar(pane, BAR_FROM, y, pane.width - BAR_FROM - 1, parts, n, whole_ns);
+	parts_of(summary, rank, parts);
+	lw_pane_bar(
+		pane, BAR_FROM, y, pane.width - BAR_FROM - 1, parts, LW_EXPOSED_PARTS, whole_ns);
 }
 
 static void draw_ranks(struct overview *o, const struct lw_summary *summary, struct lw_pane pane)
@@ -193,6 +182,8 @@ static void draw_ranks(struct overview *o, const struct lw_summary *summary, str
 		o->top = o->rank;
 	if (n_lines && o->rank >= o->top + n_lines)
 		o->top = o->rank - n_lines + 1;
+	if (o->top + n_lines > summary->ranks.n) /* the screen has grown */
+		o->top = summary->ranks.n > n_lines ? summary->ranks.n - n_lines : 0;
 	for (size_t i = 0; i < n_lines && o->top + i < summary->ranks.n; i++)
 		draw_rank(summary, o->top + i, pane, 1 + (int)i, o->top + i == o->rank, whole_ns);
 }
@@ -213,20 +204,56 @@ static void draw_slowest(const struct lw_summary *summary, struct lw_pane pane, 
 	else
 		lw_pane_print(pane, 1, y, LW_STYLE_WARN,
 			"Slowest rank: %d, last in %.0f %% of the steps, %s after the first%s",
-			worst->rank, 100 * worst->steps_frac, ns_text(worst->late_ns.value, late),
+			worst->rank, 100 * worst->steps_frac,
+			lw_ns_or_unknown(worst->late_ns.value, late),
 			worst->is_persistent ? "" : "; ranks take turns");
+}
+
+static const char *plural(unsigned long long n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* What the line says of ranks: how many of them nobody recorded. */
+static const char *missing_text(const struct lw_brief *brief, char text[LW_UNIT_TEXT_BYTES])
+{
+	if (!brief->is_size_known)
+		return "ranks missing: not known";
+	snprintf(text, LW_UNIT_TEXT_BYTES, "%llu rank%s missing",
+		(unsigned long long)brief->n_missing_ranks, plural(brief->n_missing_ranks));
+	return text;
 }
 
 static void draw_quality(const struct lw_brief *brief, struct lw_pane pane, int y)
 {
-	bool is_bad = brief->n_lost || brief->n_missing_ranks || !brief->is_closed;
+	bool is_bad = brief->n_lost || brief->n_missing_ranks || !brief->is_size_known ||
+		      !brief->is_closed;
+	char missing[LW_UNIT_TEXT_BYTES];
 
 	lw_pane_print(pane, 1, y, is_bad ? LW_STYLE_WARN : LW_STYLE_DIM,
-		"Quality: %llu records lost, %llu ranks missing, %llu remarks%s%s",
-		(unsigned long long)brief->n_lost, (unsigned long long)brief->n_missing_ranks,
-		(unsigned long long)brief->n_remarks,
-		brief->is_closed ? "" : ", not closed in order",
+		"Quality: %llu record%s lost, %s, %llu remark%s%s%s",
+		(unsigned long long)brief->n_lost, plural(brief->n_lost),
+		missing_text(brief, missing), (unsigned long long)brief->n_remarks,
+		plural(brief->n_remarks), brief->is_closed ? "" : ", not closed in order",
 		brief->n_remarks || is_bad ? " (- lists them)" : "");
+}
+
+/* The first of several, or that there are others: a line that looks like all of it would hide them. Return: lines. */
+static int draw_advice(const struct lw_brief *brief, struct lw_pane pane, int lines)
+{
+	char text[LW_ADVICE_TEXT_BYTES + 32], end[64] = "";
+	unsigned long long n_others = brief->n_advice - (brief->is_advised ? 1 : 0);
+
+	snprintf(text, sizeof(text), "%s", brief->advice);
+	if (brief->is_advised && n_others) {
+		snprintf(text, sizeof(text), "first of %llu: %s", n_others + 1, brief->advice);
+		snprintf(end, sizeof(end), " (8 shows all)");
+	} else if (n_others) {
+		snprintf(end, sizeof(end), " (8 shows %llu other%s)", n_others, plural(n_others));
+	}
+	if (lines * pane.width < 3 * lw_text_width(end))
+		snprintf(end, sizeof(end), " (8)");
+	return lw_pane_fit(pane, 0, 0, pane.width, lines, LW_STYLE_TEXT, text, end);
 }
 
 static void draw_nothing(const struct lw_data *data, struct lw_pane pane)
@@ -238,24 +265,33 @@ static void draw_nothing(const struct lw_data *data, struct lw_pane pane)
 			data->facts[0] ? ": " : "", data->stage ? data->stage : "reading");
 }
 
+/* What ranks leave free, some lines in any case. */
+static int advice_lines(const struct lw_brief *brief, const struct lw_pane *pane, int y)
+{
+	int room = pane->height - 2, ranks = (int)brief->summary.ranks.n + 1;
+	int lines = room - y - ranks;
+
+	if (lines < MOST_ADVICE_LINES)
+		lines = MOST_ADVICE_LINES;
+	if (lines > room - LEAST_TOP_LINES)
+		lines = room - LEAST_TOP_LINES;
+	if (lines > room - y)
+		lines = room - y;
+	return draw_advice(brief, lw_pane_part(*pane, 0, 0, pane->width - ADVICE_FROM - 1, 0),
+		lines > 1 ? lines : 1);
+}
+
 static void draw(struct lw_view *view, struct lw_pane pane)
 {
 	struct overview *o = view->state;
 	const struct lw_brief *brief = lw_data_brief(view->data);
-	struct lw_pane nowhere = lw_pane_part(pane, 0, 0, 0, 0), top;
+	struct lw_pane top = lw_pane_part(pane, 0, 0, pane.width, pane.height - 3);
 	int n_advice, y = 2, bottom;
 
 	if (!brief) {
 		draw_nothing(view->data, pane);
 		return;
 	}
-	n_advice = lw_pane_wrap(nowhere, 0, 0, pane.width - 10, LW_STYLE_TEXT, brief->advice);
-	if (n_advice > MOST_ADVICE_LINES && pane.height < 30)
-		n_advice = MOST_ADVICE_LINES;
-	while (n_advice > 1 && pane.height - 2 - n_advice < LEAST_TOP_LINES)
-		n_advice--;
-	bottom = pane.height - 2 - n_advice;
-	top = lw_pane_part(pane, 0, 0, pane.width, bottom);
 	draw_step(&brief->summary, top);
 	y += draw_bar(&brief->summary, top, y);
 	if (pane.height > 16)
@@ -263,6 +299,8 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	draw_steps(brief, top, y++);
 	if (pane.height > 16)
 		y++;
+	n_advice = advice_lines(brief, &pane, y);
+	bottom = pane.height - 2 - n_advice;
 	if (view->focus->rank >= 0 && (size_t)view->focus->rank < brief->summary.ranks.n)
 		o->rank = (size_t)view->focus->rank; /* selected elsewhere */
 	o->ranks_y = y + 1;
@@ -271,8 +309,9 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	draw_ranks(o, &brief->summary, lw_pane_part(top, 0, y, pane.width, bottom - y));
 	draw_slowest(&brief->summary, pane, bottom);
 	lw_pane_print(pane, 1, bottom + 1, LW_STYLE_STRONG, "Advice:");
-	lw_pane_wrap(lw_pane_part(pane, 9, bottom + 1, pane.width - 10, pane.height - bottom - 2),
-		0, 0, pane.width - 10, LW_STYLE_TEXT, brief->advice);
+	draw_advice(brief,
+		lw_pane_part(pane, ADVICE_FROM, bottom + 1, pane.width - ADVICE_FROM - 1, n_advice),
+		n_advice);
 	draw_quality(brief, pane, pane.height - 1);
 }
 

@@ -12,15 +12,9 @@
 #include "base/units.h"
 #include "tui/predict.h"
 #include "tui/sliders.h"
+#include "tui/step_picture.h"
 
-enum {
-	NAME_WIDTH = 17,
-	VALUE_WIDTH = 13,
-	LANE_NAME_WIDTH = 15,
-	MANY = 4,
-	MOST_TRACK = 60,
-	MOST_COLUMNS = 512
-};
+enum { NAME_WIDTH = 17, VALUE_WIDTH = 13, MANY = 4, MOST_TRACK = 60 };
 
 struct state {
 	struct lw_asker asker;
@@ -33,15 +27,15 @@ struct state {
 	size_t first; /* which one that is */
 	int track_width;
 	struct lw_reply reply;
-	struct lw_share recorded, predicted;
-	struct lw_trace recorded_trace, trace; /* n_ranks 0: none */
+	struct lw_share measured, replayed, predicted;
+	struct lw_trace replayed_trace, trace; /* n_ranks 0: none */
 };
 
 static void drop(struct state *state)
 {
 	lw_asker_done(&state->asker);
 	lw_trace_done(&state->trace);
-	lw_trace_done(&state->recorded_trace);
+	lw_trace_done(&state->replayed_trace);
 	state->is_open = false;
 }
 
@@ -55,7 +49,7 @@ static void ask(struct state *state)
 	if (!state->reply.is_known)
 		return;
 	state->predicted = lw_share_of(replay, &state->reply.forecast.prediction);
-	if (lw_replay_trace(replay, &whatif, &state->trace) < 0)
+	if (lw_replay_trace(replay, &whatif, state->replayed_trace.step, &state->trace) < 0)
 		lw_error_clear();
 }
 
@@ -74,11 +68,12 @@ static int open(struct lw_view *view)
 	}
 	status = lw_asker_open(&state->asker, predictor);
 	if (status == LW_OK)
-		status = lw_replay_trace(
-			predictor->replay, &LW_WHATIF_RECORDED, &state->recorded_trace);
+		status = lw_replay_trace(predictor->replay, &LW_WHATIF_RECORDED, LW_TRACE_ORDINARY,
+			&state->replayed_trace);
 	if (status < 0)
 		return status;
-	state->recorded = lw_share_of(predictor->replay, &state->asker.base);
+	state->measured = lw_share_measured(&view->data->analysis->summary);
+	state->replayed = lw_share_of(predictor->replay, &state->asker.base);
 	lw_sliders_make(predictor->replay, &state->sliders);
 	lw_sliders_keep(&state->sliders, &before);
 	if (state->at >= state->sliders.n)
@@ -131,135 +126,6 @@ static void draw_slider(struct state *state, struct lw_pane pane, int y, size_t 
 	}
 }
 
-struct axis { /* of the timeline */
-	int x, width;
-	double whole_ns;
-};
-
-static void draw_stretch(struct lw_pane pane, const struct axis *axis, int y, enum lw_lane lane,
-	int64_t from_ns, int64_t to_ns)
-{
-	double scale = axis->width / axis->whole_ns;
-	int from = (int)floor((double)from_ns * scale), to = (int)ceil((double)to_ns * scale);
-
-	from = from < 0 ? 0 : from;
-	to = to > axis->width ? axis->width : to;
-	if (to_ns > from_ns && from < to)
-		lw_pane_fill(pane, axis->x + from, y, to - from, lw_lanes[lane].style,
-			lw_glyph(pane.cells, lw_lanes[lane].glyph));
-}
-
-/* How much of each column [@from_ns, @to_ns) takes. */
-static void occupy(const struct axis *axis, double *busy, int64_t from_ns, int64_t to_ns)
-{
-	double from = (double)from_ns * axis->width / axis->whole_ns;
-	double to = fmin((double)to_ns * axis->width / axis->whole_ns, axis->width);
-
-	for (int x = from > 0 ? (int)from : 0; x < to; x++)
-		busy[x] += fmin(to, x + 1) - fmax(from, x);
-}
-
-/* What a column is filled by: copies, or the wire: all of it, or a height that says how much. */
-static enum lw_glyph look_of(double wire, double copies, enum lw_style *ret_style)
-{
-	double level = fmin(wire + copies, 1) * 8;
-
-	*ret_style = copies > wire ? LW_STYLE_MISC : LW_STYLE_ALLREDUCE;
-	if (copies > wire && level >= 4)
-		return LW_GLYPH_MISC;
-	if (level > 7.5)
-		return LW_GLYPH_ALLREDUCE;
-	return LW_GLYPH_LEVEL_FIRST + (enum lw_glyph)(level > 1 ? level - 1 : 0);
-}
-
-static void draw_wire(struct lw_pane pane, const struct axis *axis, int y, const char *name,
-	const struct lw_trace *trace)
-{
-	double wire[MOST_COLUMNS] = {0}, copies[MOST_COLUMNS] = {0};
-
-	lw_pane_text(pane, 1, y, LANE_NAME_WIDTH - 1, LW_STYLE_DIM, name);
-	for (size_t i = 0; i < trace->ops.n; i++) {
-		const struct lw_trace_op *op = &trace->ops.at[i];
-
-		occupy(axis, copies, op->start_ns, op->wire_start_ns);
-		occupy(axis, wire, op->wire_start_ns, op->wire_end_ns);
-		occupy(axis, copies, op->wire_end_ns, op->end_ns);
-	}
-	for (int x = 0; x < axis->width; x++) {
-		enum lw_style style;
-		enum lw_glyph glyph = look_of(wire[x], copies[x], &style);
-
-		if (wire[x] + copies[x] > 0)
-			lw_pane_rune(pane, axis->x + x, y, style, lw_glyph(pane.cells, glyph));
-	}
-	/* where one begins, unless it is a column wide: else a row of them looks like one */
-	for (size_t i = 0; i < trace->ops.n; i++) {
-		const struct lw_trace_op *op = &trace->ops.at[i];
-		double scale = axis->width / axis->whole_ns;
-		int from = (int)floor((double)op->start_ns * scale);
-
-		if ((double)(op->end_ns - op->start_ns) * scale >= 2 && from >= 0 &&
-			from < axis->width)
-			lw_pane_rune(pane, axis->x + from, y, LW_STYLE_ALLREDUCE,
-				lw_glyph(pane.cells, LW_GLYPH_BAR));
-	}
-}
-
-static void draw_rank(struct lw_pane pane, const struct axis *axis, int y, uint32_t r,
-	const struct lw_trace *trace)
-{
-	const struct lw_trace_rank *rank = &trace->ranks[r];
-
-	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "rank %u", r);
-	draw_stretch(pane, axis, y, LW_LANE_COMPUTE, rank->resumed_ns, rank->end_ns);
-	draw_stretch(pane, axis, y, LW_LANE_EXPOSED, rank->blocked_ns, rank->resumed_ns);
-	draw_stretch(pane, axis, y, LW_LANE_COMPUTE, rank->start_ns, rank->blocked_ns);
-}
-
-static double last_ns(const struct lw_trace *trace)
-{
-	double ns = 0;
-
-	for (uint32_t r = 0; r < trace->n_ranks; r++)
-		ns = fmax(ns, (double)trace->ranks[r].end_ns);
-	return ns;
-}
-
-/* One step over time: the wire as recorded and as predicted, then ranks as many as fit. */
-static void draw_timeline(const struct state *state, struct lw_pane pane)
-{
-	const struct lw_trace *trace = &state->trace;
-	struct axis axis = {1 + LANE_NAME_WIDTH, pane.width - LANE_NAME_WIDTH - 2, 0};
-	char whole[LW_UNIT_TEXT_BYTES], text[96];
-	int y = 0;
-
-	if (axis.width > MOST_COLUMNS)
-		axis.width = MOST_COLUMNS;
-	if (!trace->ranks || axis.width < 10 || pane.height < 2)
-		return;
-	axis.whole_ns = fmax(fmax(last_ns(trace), last_ns(&state->recorded_trace)), 1);
-	snprintf(text, sizeof(text),
-		"one ordinary step, simulated: 0 to %s, %zu batches; low: partly busy",
-		lw_ns_format(axis.whole_ns, whole), trace->ops.n);
-	lw_pane_text(pane, 1, y, pane.width - 2, LW_STYLE_DIM, text);
-	if (pane.width >= 100) {
-		lw_pane_rune(pane, pane.width - 26, y, LW_STYLE_EXPOSED,
-			lw_glyph(pane.cells, LW_GLYPH_EXPOSED));
-		lw_pane_print(pane, pane.width - 24, y, LW_STYLE_DIM, "exposed: the rank waits");
-	}
-	y++;
-	draw_wire(pane, &axis, y++, "recorded wire", &state->recorded_trace);
-	draw_wire(pane, &axis, y++, "predicted wire", trace);
-	for (uint32_t r = 0; r < trace->n_ranks && y < pane.height; r++) {
-		if (y + 1 == pane.height && r + 1 < trace->n_ranks) {
-			lw_pane_print(
-				pane, 1, y, LW_STYLE_DIM, "and %u more ranks", trace->n_ranks - r);
-			break;
-		}
-		draw_rank(pane, &axis, y++, r, trace);
-	}
-}
-
 enum { LEAST_SLIDERS = 2 }; /* are seen, whatever there is to say above them */
 
 static void draw(struct lw_view *view, struct lw_pane pane)
@@ -290,13 +156,13 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	for (size_t i = state->first; i < state->sliders.n && y < pane.height; i++)
 		draw_slider(state, pane, y++, i);
 	y += is_roomy;
-	if (!state->reply.is_known) {
-		lw_shares_draw(pane, y, &state->recorded, NULL);
-		return;
-	}
-	y += lw_shares_draw(pane, y, &state->recorded, &state->predicted);
+	y += lw_shares_draw(pane, y,
+		&(struct lw_shares){is_roomy ? &state->measured : NULL, &state->replayed,
+			state->reply.is_known ? &state->predicted : NULL});
 	y += is_roomy;
-	draw_timeline(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y));
+	if (state->reply.is_known && state->trace.ranks)
+		lw_step_picture(lw_pane_part(pane, 0, y, pane.width, pane.height - y),
+			&state->replayed_trace, &state->trace);
 }
 
 /* ---- requests ----------------------------------------------------------------------------------- */

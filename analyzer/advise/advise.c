@@ -51,11 +51,20 @@ const struct lw_adviser *lw_advise_adviser(const char *id)
 	return NULL;
 }
 
+size_t lw_advise_n_tried(const struct lw_advice_list *list, const char *id)
+{
+	const struct lw_trial *trial;
+	size_t n = 0;
+
+	lw_vec_foreach (trial, &list->tried)
+		n += !strcmp(trial->id, id);
+	return n;
+}
+
 bool lw_advise_spoke(const struct lw_advice_list *list, const char *id)
 {
 	const struct lw_finding *finding;
 	const struct lw_advice *advice;
-	const struct lw_trial *trial;
 
 	lw_vec_foreach (advice, &list->advice)
 		if (!strcmp(advice->id, id))
@@ -63,10 +72,19 @@ bool lw_advise_spoke(const struct lw_advice_list *list, const char *id)
 	lw_vec_foreach (finding, &list->findings)
 		if (!strcmp(finding->id, id))
 			return true;
-	lw_vec_foreach (trial, &list->tried)
-		if (!strcmp(trial->id, id))
-			return true;
-	return false;
+	return lw_advise_n_tried(list, id) > 0;
+}
+
+const char *lw_advise_ids(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])
+{
+	size_t n = 0;
+
+	text[0] = 0;
+	for (size_t i = 0; i < N_ADVISERS && n < LW_ADVICE_TEXT_BYTES; i++)
+		if (lw_advise_spoke(list, advisers[i]->id))
+			n += (size_t)snprintf(text + n, LW_ADVICE_TEXT_BYTES - n, "%s%s",
+				n ? " " : "", advisers[i]->id);
+	return text;
 }
 
 int lw_advise_find(struct lw_advice_list *list, const char *id, const char *format, ...)
@@ -97,6 +115,9 @@ void lw_advice_list_free(struct lw_advice_list *list)
 
 	lw_vec_foreach (advice, &list->advice)
 		free(advice->code);
+	for (size_t i = 0; i < list->groupings.n; i++)
+		free(list->groupings.at[i]);
+	lw_vec_free(&list->groupings);
 	free(list->base_ns);
 	list->base_ns = list->other_ns = NULL;
 	lw_vec_free(&list->advice);
@@ -167,6 +188,11 @@ int lw_advise(struct lw_run *run, struct lw_advice_list *ret_list)
 	return status;
 }
 
+bool lw_advise_is_advised(const struct lw_advice_list *list)
+{
+	return list->advice.n > 0 && list->advice.at[0].kind <= LW_ADVICE_CODE;
+}
+
 const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])
 {
 	const struct lw_advice *advice = list->advice.at;
@@ -175,7 +201,7 @@ const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_A
 	int n = 0;
 
 	text[0] = '\0';
-	if (list->advice.n == 0 || advice->kind > LW_ADVICE_CODE) {
+	if (!lw_advise_is_advised(list)) {
 		lw_vec_foreach (finding, &list->findings)
 			if (!finding->is_minor)
 				break;

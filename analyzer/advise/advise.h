@@ -43,6 +43,7 @@ struct lw_advice {
 	struct lw_figure gain_frac; /* of the recorded step; low > 0 */
 	/* the trial that it stands on: what the step then consists of; of several, the first */
 	struct lw_prediction prediction;
+	struct lw_whatif whatif; /* what that trial asked; group_of: of the list */
 };
 
 struct lw_finding {
@@ -55,6 +56,7 @@ struct lw_trial {       /* one setting that was tried */
 	const char *id; /* of the adviser, static */
 	char label[LW_TRIAL_LABEL_BYTES];
 	struct lw_prediction prediction;
+	struct lw_whatif whatif; /* what was asked; group_of: of the list */
 	/* of one backward pass, which is a step unless backward_passes was asked */
 	struct lw_figure step_ns, gain_ns; /* gain: against the recorded setting */
 };
@@ -65,6 +67,7 @@ struct lw_advice_list {
 	lw_vec(struct lw_advice) advice; /* by kind, then by the lower end of the gain */
 	lw_vec(struct lw_finding) findings;
 	lw_vec(struct lw_trial) tried; /* of an adviser: contiguous, in the order to show them */
+	lw_vec(int32_t *) groupings;   /* group_of of trials; owned */
 	struct lw_replay *replay;      /* NULL: no replay was possible, baseline_ns.why says why */
 	char why_not[LW_ADVICE_TEXT_BYTES];
 	/* the recorded setting, which every trial is compared with; see trial.h */
@@ -96,6 +99,12 @@ const struct lw_adviser *lw_advise_adviser(const char *id);
 /** lw_advise_spoke() - whether @id has an advice, a finding or a trial in @list. */
 bool lw_advise_spoke(const struct lw_advice_list *list, const char *id);
 
+/** lw_advise_ids() - those that lw_advise_spoke() knows, blanks between. Return: @text. */
+const char *lw_advise_ids(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES]);
+
+/** lw_advise_n_tried() - how many settings adviser @id tried. */
+size_t lw_advise_n_tried(const struct lw_advice_list *list, const char *id);
+
 /** lw_advise_nth() - the advisers in the order of the table. Return: NULL past the last. */
 const struct lw_adviser *lw_advise_nth(size_t n);
 
@@ -104,6 +113,9 @@ const char *lw_advice_kind_name(enum lw_advice_kind kind);
 
 /** lw_advise_store() - replace tables advice and prediction of the run's first writable store. */
 int lw_advise_store(struct lw_run *run, const struct lw_advice_list *list);
+
+/** lw_advise_is_advised() - there is something to do that leaves the training alone: the top line says it. */
+bool lw_advise_is_advised(const struct lw_advice_list *list);
 
 /** lw_advise_top_line() - the whole answer in one line, for reports. Return: @text. */
 const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES]);

@@ -262,8 +262,9 @@ static int add_advice(
 		return LW_ERR_NOMEM;
 	write_share(&from, from_text);
 	write_share(&to, to_text);
-	snprintf(advice->why, sizeof(advice->why), "%s: a step now has %s; with this it has %s.",
-		cause(&from, &to), from_text, to_text);
+	snprintf(advice->why, sizeof(advice->why),
+		"%s: replayed, a step now has %s; with this it has %s.", cause(&from, &to),
+		from_text, to_text);
 	lw_advise_set(advice, "HOROVOD_FUSION_THRESHOLD", "%.0f", row->prediction.fusion_bytes);
 	lw_advise_set(advice, "HOROVOD_CYCLE_TIME", "%g", row->prediction.cycle_ns / 1e6);
 	return LW_OK;

@@ -24,6 +24,25 @@ int lw_advise_base(struct lw_advice_list *list)
 	return lw_replay_predict(list->replay, &LW_WHATIF_RECORDED, &list->base, list->base_ns);
 }
 
+/* Advisers use their grouping again for the next trial: a trial has its own. */
+static int keep_whatif(
+	struct lw_advice_list *list, const struct lw_whatif *whatif, struct lw_trial *trial)
+{
+	size_t n_bytes = list->replay->input.n_tensors * sizeof(*whatif->group_of);
+	int32_t *group_of;
+
+	trial->whatif = *whatif;
+	if (!whatif->group_of)
+		return LW_OK;
+	group_of = malloc(n_bytes + 1);
+	if (!group_of || lw_vec_push(&list->groupings, group_of) < 0) {
+		free(group_of);
+		return lw_fail(LW_ERR_NOMEM, "no memory for a grouping");
+	}
+	trial->whatif.group_of = memcpy(group_of, whatif->group_of, n_bytes);
+	return LW_OK;
+}
+
 int lw_advise_try(struct lw_advice_list *list, const char *id, const struct lw_whatif *whatif,
 	struct lw_trial *ret_trial, const char *label, ...)
 {
@@ -32,6 +51,8 @@ int lw_advise_try(struct lw_advice_list *list, const char *id, const struct lw_w
 	va_list arguments;
 	int status = lw_replay_predict(list->replay, whatif, &trial.prediction, list->other_ns);
 
+	if (status == LW_OK)
+		status = keep_whatif(list, whatif, &trial);
 	if (status < 0)
 		return status;
 	va_start(arguments, label);
@@ -132,8 +153,11 @@ int lw_advise_add(struct lw_advice_list *list, const struct lw_adviser *self,
 	enum lw_advice_kind kind, const struct lw_trial *trial, struct lw_advice **ret_advice)
 {
 	const struct lw_prediction *prediction = &trial->prediction;
-	struct lw_advice advice = {
-		.id = self->id, .title = self->title, .kind = kind, .prediction = *prediction};
+	struct lw_advice advice = {.id = self->id,
+		.title = self->title,
+		.kind = kind,
+		.prediction = *prediction,
+		.whatif = trial->whatif};
 
 	snprintf(advice.sure, sizeof(advice.sure),
 		"replayed over %u steps; the replay of the %s was off by %.1f %%%s%s",

@@ -136,13 +136,10 @@ static void print_changes(
 
 static void print_ids(const struct lw_advice_list *list, FILE *out)
 {
-	const struct lw_adviser *adviser;
-	char text[LW_ADVICE_TEXT_BYTES];
-	int n = snprintf(text, sizeof(text), "The whole story of one by --explain ID:");
+	char ids[LW_ADVICE_TEXT_BYTES], text[LW_ADVICE_TEXT_BYTES + 64];
 
-	for (size_t i = 0; (adviser = lw_advise_nth(i)); i++)
-		if (lw_advise_spoke(list, adviser->id))
-			n += snprintf(text + n, sizeof(text) - (size_t)n, " %s", adviser->id);
+	snprintf(text, sizeof(text), "The whole story of one by --explain ID: %s",
+		lw_advise_ids(list, ids));
 	fputc('\n', out);
 	lw_print_wrapped(out, 2, 0, text);
 }
@@ -219,7 +216,7 @@ static void print_numbers(const struct lw_advice_list *list, const struct lw_run
 	}
 	print_bytes_range(replay, out);
 	snprintf(text, sizeof(text),
-		"%s a step, of which %s on the wire, %s waiting for cycles and ranks",
+		"%s a step as replayed, of which %s on the wire, %s waiting for cycles and ranks",
 		lw_ns_format(totals->exposed_ns / n, a),
 		lw_ns_format(totals->exposed_wire_ns / n, b),
 		lw_ns_format(totals->exposed_cycle_ns / n, c));

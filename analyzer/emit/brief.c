@@ -12,7 +12,7 @@
 #include "schema/store.h"
 
 /* Of another form of the rows nothing is read back. */
-enum { FORM = 1 };
+enum { FORM = 2 };
 
 struct field { /* a figure, by the name of its row */
 	const char *name;
@@ -34,13 +34,20 @@ static const struct field count_fields[] = {
 	{"n_missing_ranks", offsetof(struct lw_brief, n_missing_ranks)},
 	{"n_remarks", offsetof(struct lw_brief, n_remarks)},
 	{"n_files", offsetof(struct lw_brief, n_files)},
+	{"n_advice", offsetof(struct lw_brief, n_advice)},
 	{"n_steps", offsetof(struct lw_brief, summary.n_steps)},
 	{"n_excluded", offsetof(struct lw_brief, summary.n_excluded)},
+};
+static const struct field flag_fields[] = {
+	{"is_closed", offsetof(struct lw_brief, is_closed)},
+	{"is_advised", offsetof(struct lw_brief, is_advised)},
+	{"is_size_known", offsetof(struct lw_brief, is_size_known)},
 };
 enum {
 	N_RUN_FIELDS = sizeof(run_fields) / sizeof(run_fields[0]),
 	N_RANK_FIELDS = sizeof(rank_fields) / sizeof(rank_fields[0]),
-	N_COUNT_FIELDS = sizeof(count_fields) / sizeof(count_fields[0])
+	N_COUNT_FIELDS = sizeof(count_fields) / sizeof(count_fields[0]),
+	N_FLAG_FIELDS = sizeof(flag_fields) / sizeof(flag_fields[0])
 };
 
 static const char *const hows[] = {"measured", "fitted", "predicted", "assumed"};
@@ -77,7 +84,9 @@ const char *lw_brief_job(
 
 	n += (size_t)snprintf(text + n, size - n, "%d rank%s on %zu host%s", run->size,
 		run->size == 1 ? "" : "s", hosts, hosts == 1 ? "" : "s");
-	if (run->n_missing_ranks)
+	if (!run->is_size_known)
+		n += (size_t)snprintf(text + n, size - n, " (of how many is not known)");
+	else if (run->n_missing_ranks)
 		n += (size_t)snprintf(text + n, size - n, " (%u missing)", run->n_missing_ranks);
 	if (rank && rank->framework)
 		n += (size_t)snprintf(
@@ -143,6 +152,9 @@ int lw_brief_make(const struct lw_run *run, const struct lw_summary *summary,
 		.n_missing_ranks = run->n_missing_ranks,
 		.n_remarks = run->diags.n,
 		.n_files = run->stores.n,
+		.n_advice = advice->advice.n,
+		.is_advised = lw_advise_is_advised(advice),
+		.is_size_known = run->is_size_known,
 		.is_closed = run->is_closed};
 	lw_brief_job(run, summary, ret_brief->job);
 	lw_advise_top_line(advice, ret_brief->advice);
@@ -205,7 +217,8 @@ static void put_all(struct writing *w, const struct lw_brief *brief)
 	put_plain(w, LW_NONE, "form", FORM, NULL);
 	put_plain(w, LW_NONE, "job", NAN, brief->job);
 	put_plain(w, LW_NONE, "advice", NAN, brief->advice);
-	put_plain(w, LW_NONE, "is_closed", brief->is_closed, NULL);
+	for (size_t i = 0; i < N_FLAG_FIELDS; i++)
+		put_plain(w, LW_NONE, flag_fields[i].name, *IN(bool, brief, &flag_fields[i]), NULL);
 	for (size_t i = 0; i < N_COUNT_FIELDS; i++)
 		put_plain(w, LW_NONE, count_fields[i].name,
 			(double)*IN(uint64_t, brief, &count_fields[i]), NULL);
@@ -292,8 +305,9 @@ static void take_run_row(struct lw_brief *brief, const char *name, sqlite3_stmt 
 	field = field_of(count_fields, N_COUNT_FIELDS, name);
 	if (field && value >= 0 && value < 1e15)
 		*AT(uint64_t, brief, field) = (uint64_t)value;
-	else if (!strcmp(name, "is_closed"))
-		brief->is_closed = value == 1;
+	field = field_of(flag_fields, N_FLAG_FIELDS, name);
+	if (field)
+		*AT(bool, brief, field) = value == 1;
 	else if (!strcmp(name, "job"))
 		snprintf(brief->job, sizeof(brief->job), "%s", lw_store_column_text(row, 6));
 	else if (!strcmp(name, "advice"))

@@ -4,7 +4,6 @@
  * to change; then where that comes from.
  */
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "analyzer/emit/quality.h"
@@ -15,11 +14,6 @@
 static const double negligible_frac = 0.005; /* of the exposed time: not worth a word */
 
 /* ---- pieces ------------------------------------------------------------------------------------- */
-
-static const char *ns_text(struct lw_figure figure, char text[LW_UNIT_TEXT_BYTES])
-{
-	return isnan(figure.value) ? "?" : lw_ns_format(figure.value, text);
-}
 
 static void print_paragraph(FILE *out, const char *text)
 {
@@ -35,33 +29,27 @@ static void print_job(FILE *out, const struct lw_analysis *analysis)
 	fputc('\n', out);
 }
 
-/* Mean over ranks of one of their figures. */
-static double rank_mean(const struct lw_summary *summary, size_t offset)
+static double mean_step_ns(const struct lw_summary *summary)
 {
-	double sum = 0;
+	double sum_ns = 0;
 
 	for (size_t r = 0; r < summary->ranks.n; r++)
-		sum += ((const struct lw_figure *)((const char *)&summary->ranks.at[r] + offset))
-			       ->value;
-	return sum / (double)summary->ranks.n;
+		sum_ns += summary->ranks.at[r].step_ns.value;
+	return sum_ns / (double)summary->ranks.n;
 }
-
-#define RANK_MEAN(summary, name) rank_mean(summary, offsetof(struct lw_rank_summary, name))
 
 static void print_exposed(FILE *out, const struct lw_summary *summary)
 {
-	double known_ns = RANK_MEAN(summary, exposed_entry_ns);
-	double entry_ns = isnan(known_ns) ? 0 : known_ns; /* then it stays with the wire */
-	const struct {
+	static const struct {
+		enum lw_exposed_part part;
 		const char *what;
-		double ns;
 	} causes[] = {
-		{"for slower ranks and to agree",
-			RANK_MEAN(summary, exposed_negotiate_ns) + entry_ns},
-		{"for the cycle or behind other operations", RANK_MEAN(summary, exposed_wait_ns)},
-		{"on the wire", RANK_MEAN(summary, exposed_allreduce_ns) - entry_ns},
-		{"in copies and set-up", RANK_MEAN(summary, exposed_misc_ns)},
+		{LW_EXPOSED_AGREE, "for slower ranks and to agree"},
+		{LW_EXPOSED_WAIT, "for the cycle or behind other operations"},
+		{LW_EXPOSED_WIRE, "on the wire"},
+		{LW_EXPOSED_MISC, "in copies and set-up"},
 	};
+	struct lw_exposed exposed = lw_summary_exposed(summary, NULL);
 	char text[512], number[LW_UNIT_TEXT_BYTES], mean[LW_UNIT_TEXT_BYTES];
 	const char *separator = ":";
 	int n;
@@ -75,12 +63,14 @@ static void print_exposed(FILE *out, const struct lw_summary *summary)
 	n = snprintf(text, sizeof(text), "Exposed communication: %s%s of the mean %s (%.0f %%)",
 		summary->exposed_ns.how == LW_ASSUMED ? "at most " : "",
 		lw_ns_format(summary->exposed_ns.value, number),
-		lw_ns_format(RANK_MEAN(summary, step_ns), mean), 100 * summary->exposed_frac.value);
+		lw_ns_format(mean_step_ns(summary), mean), 100 * summary->exposed_frac.value);
 	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
-		if (causes[i].ns < negligible_frac * summary->exposed_ns.value)
+		double ns = exposed.part_ns[causes[i].part];
+
+		if (!(ns >= negligible_frac * summary->exposed_ns.value))
 			continue;
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s %s %s", separator,
-			lw_ns_format(causes[i].ns, number), causes[i].what);
+			lw_ns_format(ns, number), causes[i].what);
 		separator = ",";
 	}
 	snprintf(text + n, sizeof(text) - (size_t)n, ".");
@@ -150,9 +140,11 @@ static void print_ranks(
 	lw_vec_foreach (rank, &analysis->summary.ranks)
 		if (options->rank == LW_NONE || options->rank == rank->rank)
 			fprintf(out, "  %4d %10s %10s %10s %10s %12s\n", rank->rank,
-				ns_text(rank->step_ns, text[0]), ns_text(rank->compute_ns, text[1]),
-				ns_text(rank->exposed_ns, text[2]), ns_text(rank->idle_ns, text[3]),
-				ns_text(rank->hidden_ns, text[4]));
+				lw_ns_or_unknown(rank->step_ns.value, text[0]),
+				lw_ns_or_unknown(rank->compute_ns.value, text[1]),
+				lw_ns_or_unknown(rank->exposed_ns.value, text[2]),
+				lw_ns_or_unknown(rank->idle_ns.value, text[3]),
+				lw_ns_or_unknown(rank->hidden_ns.value, text[4]));
 	print_paragraph(out,
 		"compute: from resuming to the next wait of the training thread (no GPU records);"
 		" exposed: it waits for gradients; hidden: communication while it computes.");
@@ -172,10 +164,12 @@ static void print_phases(
 	lw_vec_foreach (rank, &analysis->summary.ranks)
 		if (options->rank == LW_NONE || options->rank == rank->rank)
 			fprintf(out, "  %4d %10s %10s %12s %10s %12s %10s\n", rank->rank,
-				ns_text(rank->negotiate_ns, text[0]),
-				ns_text(rank->wait_ns, text[1]), ns_text(rank->tick_ns, text[2]),
-				ns_text(rank->allreduce_ns, text[3]),
-				ns_text(rank->entry_ns, text[4]), ns_text(rank->misc_ns, text[5]));
+				lw_ns_or_unknown(rank->negotiate_ns.value, text[0]),
+				lw_ns_or_unknown(rank->wait_ns.value, text[1]),
+				lw_ns_or_unknown(rank->tick_ns.value, text[2]),
+				lw_ns_or_unknown(rank->allreduce_ns.value, text[3]),
+				lw_ns_or_unknown(rank->entry_ns.value, text[4]),
+				lw_ns_or_unknown(rank->misc_ns.value, text[5]));
 	print_paragraph(out,
 		"NEGOTIATE: some rank has the gradient, another does not yet, or they are agreeing."
 		" WAIT: all have it, but the cycle has not come, or earlier operations run."
@@ -266,7 +260,7 @@ static void print_traffic(FILE *out, const struct lw_summary *summary)
 /* "piecewise, 1.3 % off on average, 2.0 % in cross-validation" */
 static void print_form(FILE *out, const struct lw_cost *cost)
 {
-	char text[160];
+	char text[256], verdict[LW_VERDICT_TEXT_BYTES];
 	int n = snprintf(text, sizeof(text), "%s", lw_cost_form_name(cost->form));
 
 	if (cost->form == LW_COST_NONE)
@@ -280,6 +274,9 @@ static void print_form(FILE *out, const struct lw_cost *cost)
 	else
 		snprintf(text + n, sizeof(text) - (size_t)n, ", %.1f %% in cross-validation",
 			100 * cost->cross_frac);
+	n = (int)strlen(text);
+	if (*lw_cost_verdict(cost, verdict))
+		snprintf(text + n, sizeof(text) - (size_t)n, "; %s", verdict);
 	fprintf(out, "  %-18s ", "cost of allreduce");
 	lw_print_wrapped(out, 21, 21, text);
 }

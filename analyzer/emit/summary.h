@@ -90,6 +90,25 @@ int lw_summarize(struct lw_run *run, const struct lw_fit *fit, double baseline_s
 	struct lw_summary *ret_summary);
 void lw_summary_done(struct lw_summary *summary);
 
+/* What a mean step is made of, one after the other. */
+enum lw_exposed_part {
+	LW_EXPOSED_COMPUTE, /* not exposed */
+	LW_EXPOSED_AGREE, /* NEGOTIATE, and where it is known entry: the last rank is not there yet */
+	LW_EXPOSED_WAIT,
+	LW_EXPOSED_WIRE, /* ALLREDUCE less entry */
+	LW_EXPOSED_MISC,
+	LW_EXPOSED_IDLE, /* neither */
+	LW_EXPOSED_PARTS
+};
+
+struct lw_exposed {
+	double part_ns[LW_EXPOSED_PARTS]; /* NAN = not known */
+};
+
+/** lw_summary_exposed() - of @rank; NULL: mean over the ranks that know theirs. */
+struct lw_exposed lw_summary_exposed(
+	const struct lw_summary *summary, const struct lw_rank_summary *rank);
+
 /** lw_summary_is_counted() - step @s is in the means: of no rank it was left out. */
 bool lw_summary_is_counted(const struct lw_run *run, size_t s);
 

@@ -73,6 +73,10 @@ int lw_cost_choose(const struct lw_size *sizes, size_t n, enum lw_weighting weig
 
 void lw_cost_done(struct lw_cost *cost);
 
+/** lw_cost_verdict() - "poor fit: held-out error 92 %"; "" = it is not, or too few sizes to tell. Return: @text. */
+enum { LW_VERDICT_TEXT_BYTES = 48 };
+const char *lw_cost_verdict(const struct lw_cost *cost, char text[LW_VERDICT_TEXT_BYTES]);
+
 /**
  * lw_cost_ns() - time of one operation of @bytes, ns; 0 for no bytes, NAN without data.
  * @ret_extrapolated: may be NULL; set when @bytes is outside of the sizes that were measured

@@ -381,6 +381,20 @@ out:
 	return status == LW_ERR_NOMEM ? lw_fail(status, "no memory to fit the run") : status;
 }
 
+/* Of the cost that most stands on; others are small, or nobody's. */
+static int judge(struct lw_run *run, const struct lw_fit *fit)
+{
+	const struct lw_cost *cost = &fit->cost[LW_FIT_COST_WIRE].cost;
+	char verdict[LW_VERDICT_TEXT_BYTES];
+
+	lw_run_diag_reset(run, "fit");
+	if (!*lw_cost_verdict(cost, verdict))
+		return LW_OK;
+	return lw_run_diag(run, "fit", "poor fit", 1,
+		"cost of allreduce: %s: fitted to the other sizes, those left out are missed by as much on average; what is said of sizes that this run does not hold (scaling, other thresholds) is no better",
+		verdict + strlen("poor fit: "));
+}
+
 int lw_fit_run(struct lw_run *run, struct lw_fit *ret_fit)
 {
 	struct lw_collected data;
@@ -395,6 +409,8 @@ int lw_fit_run(struct lw_run *run, struct lw_fit *ret_fit)
 	fit.n_partial = data.n_partial;
 	fit.n_ranks = run->size > 0 ? run->size : (int32_t)run->ranks.n;
 	status = fit_all(run, &f);
+	if (status == LW_OK)
+		status = judge(run, &fit);
 	lw_collected_done(&data);
 	if (status < 0)
 		lw_fit_done(&fit);

@@ -91,14 +91,14 @@ static void put_cost(struct writing *w, size_t kind, const struct lw_fit_cost *f
 {
 	const struct lw_cost *cost = &fitted->cost;
 	const char *name = lw_fit_cost_name((enum lw_fit_cost_kind)kind);
-	char full[96], note[160];
+	char full[96], note[224], verdict[LW_VERDICT_TEXT_BYTES];
 
 	if (cost->form == LW_COST_NONE && kind >= LW_FIT_COST_PROBE &&
 		kind <= LW_FIT_COST_REDUCESCATTER)
 		return; /* most jobs have none */
-	snprintf(note, sizeof(note), "%s; best form: %s, %.0f samples of %zu sizes",
+	snprintf(note, sizeof(note), "%s; best form: %s, %.0f samples of %zu sizes%s%s",
 		lw_fit_cost_note((enum lw_fit_cost_kind)kind), lw_cost_form_name(cost->form),
-		cost->n, cost->n_sizes);
+		cost->n, cost->n_sizes, *lw_cost_verdict(cost, verdict) ? "; " : "", verdict);
 	snprintf(full, sizeof(full), "%s.a_ns", name);
 	put(w, full, fitted->a_ns, note);
 	snprintf(full, sizeof(full), "%s.b_ns_per_byte", name);

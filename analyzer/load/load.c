@@ -131,13 +131,16 @@ static int choose_ranks(struct lw_run *run, candidates *all)
 	size_t n_active = 0;
 	int status = LW_OK;
 
-	lw_vec_foreach (one, all)
+	lw_vec_foreach (one, all) {
 		n_active += one->n_operations > 0;
+		run->is_size_known |= one->size > 0;
+	}
 	/* A program that no launcher started is rank 0 of 1. */
 	lw_vec_foreach (one, all)
 		if (one->rank < 0 && one->n_operations && n_active == 1) {
 			one->rank = 0;
 			one->size = one->size < 0 ? 1 : one->size;
+			run->is_size_known |= !run->is_import;
 		}
 	/* Beside ranks that communicated, one that recorded no operation tells nothing: it is missing. */
 	lw_vec_foreach (one, all)
@@ -183,11 +186,11 @@ static int find_missing(struct lw_run *run)
 		run->size = run->ranks.at[run->ranks.n - 1].rank + 1;
 	if ((size_t)run->size <= run->ranks.n)
 		return LW_OK;
+	run->n_missing_ranks = (uint32_t)((size_t)run->size - run->ranks.n);
 	if (run->is_import)
 		return lw_run_diag(run, "load", "one rank's view", 1,
 			"an imported timeline holds one rank of %d: nothing is known of the others",
 			run->size);
-	run->n_missing_ranks = (uint32_t)((size_t)run->size - run->ranks.n);
 	for (int32_t i = 0; i < run->size && n_text < 60; i++) {
 		if (rank < run->ranks.at + run->ranks.n && rank->rank == i) {
 			rank++;

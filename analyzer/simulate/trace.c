@@ -126,19 +126,25 @@ static void shift(struct lw_trace *trace)
 	}
 }
 
-int lw_replay_trace(
-	struct lw_replay *replay, const struct lw_whatif *whatif, struct lw_trace *ret_trace)
+int lw_replay_trace(struct lw_replay *replay, const struct lw_whatif *whatif, uint32_t step,
+	struct lw_trace *ret_trace)
 {
 	struct lw_whatif_job job = {0};
 	struct tracing t = {.trace = ret_trace};
 	int status = lw_whatif_job(replay, whatif, &job);
 
-	*ret_trace = (struct lw_trace){.n_ranks = job.input.n_ranks};
+	*ret_trace = (struct lw_trace){.n_ranks = job.input.n_ranks,
+		.n_passes = whatif->backward_passes > 1 ? whatif->backward_passes : 1};
 	if (status == LW_OK)
 		status = run(&job, NULL);
 	if (status < 0)
 		goto done;
-	t.step = middle_step(&job);
+	if (step != LW_TRACE_ORDINARY && step + 1 >= job.input.n_steps) {
+		status = lw_fail(LW_ERR_UNSUPPORTED, "step %u is not replayed: %u are", step,
+			job.input.n_steps - 1);
+		goto done;
+	}
+	t.step = step == LW_TRACE_ORDINARY ? middle_step(&job) : step + 1;
 	ret_trace->ranks = calloc(ret_trace->n_ranks, sizeof(*ret_trace->ranks));
 	if (t.step == 0 || !ret_trace->ranks) {
 		status = lw_fail(LW_ERR_NOMEM, "no memory to trace a step");

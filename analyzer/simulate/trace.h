@@ -22,20 +22,24 @@ struct lw_trace_op { /* one collective, by start; the same on all ranks */
 };
 
 struct lw_trace {
-	uint32_t
-		step; /* of the replay's, 0 .. lw_replay_n() - 1: the one whose length is nearest to the middle */
-	double length_ns; /* of it, mean over ranks */
+	uint32_t step;     /* of the replay's, 0 .. lw_replay_n() - 1 */
+	double length_ns;  /* of it, mean over ranks */
+	uint32_t n_passes; /* backward passes in it; >= 1 */
 	uint32_t n_ranks;
 	struct lw_trace_rank *ranks;
 	lw_vec(struct lw_trace_op) ops;
 };
 
+#define LW_TRACE_ORDINARY UINT32_MAX
+
 /**
- * lw_replay_trace() - the most ordinary of the steps under @whatif.
- * Return: as lw_replay_predict(). Free with lw_trace_done(), which is allowed in any case.
+ * lw_replay_trace() - one step under @whatif.
+ * @step: of the replay's, as in struct lw_trace; LW_TRACE_ORDINARY: the one whose length is nearest to the middle
+ * Return: as lw_replay_predict(); LW_ERR_UNSUPPORTED also for a step that is not there. Free with
+ * lw_trace_done(), which is allowed in any case.
  */
-int lw_replay_trace(
-	struct lw_replay *replay, const struct lw_whatif *whatif, struct lw_trace *ret_trace);
+int lw_replay_trace(struct lw_replay *replay, const struct lw_whatif *whatif, uint32_t step,
+	struct lw_trace *ret_trace);
 void lw_trace_done(struct lw_trace *trace);
 
 #endif /* LAPWING_ANALYZER_SIMULATE_TRACE_H */

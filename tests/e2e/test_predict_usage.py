@@ -15,6 +15,7 @@ WRONG = {
     "--compute-frac": (FRAC, ["1e300", "0"]),
     "--num-groups": ("whole number from 1 to 1000000", ["1.5", "1e3", "1000001"]),
     "--backward-passes": ("whole number from 1 to 1000", ["2.0", "1001"]),
+    "--plot": ("end in .svg", ["x.png", "/tmp/a.b/grid.PDF", "grid.svg.txt", "x."]),
     "--fusion-bytes": ("--fusion-bytes", ["1e16", "1048577GiB", "-1", "nan", "x"]),
 }
 GOOD = [("--cycle-ms", "1000000"), ("--cycle-ms", "0.001"), ("--ranks", "65536"), ("--bucket-cap-mb", "1048576"),
@@ -36,6 +37,9 @@ def main():
     for option, value in GOOD:
         done = predict(f"{option}={value}")
         assert done.returncode == 1 and "/nowhere.lapwing" in done.stderr, (option, value, done)
+    for name in ("x.svg", "x.SVG", "./figures.d/grid", "-"):
+        done = predict("--grid", f"--plot={name}")
+        assert done.returncode == 1 and "/nowhere.lapwing" in done.stderr, (name, done)
     done = subprocess.run([LAPWING, "report", "--rank=4294967297", "/nowhere.lapwing"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "not a rank" in done.stderr, done
     print(f"{n} settings refused, {len(GOOD)} at their limits taken")

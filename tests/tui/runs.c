@@ -73,6 +73,56 @@ static struct make_run empty(void)
 	return spec;
 }
 
+/* Waits for a cycle that is far too long: there is something to set. */
+static struct make_run long_cycle(void)
+{
+	struct make_run spec = make_run_job(2, 30);
+
+	spec.tick_ns = 12000000;
+	spec.late_ns[1] = 2000000;
+	spec.extra_sql = "UPDATE setting SET value = 25000000 WHERE setting = 2";
+	return spec;
+}
+
+/* One rank of two, as rank 0 of Horovod writes it; of how many, it may not say. */
+static struct make_run imported(void)
+{
+	struct make_run spec = make_run_job(1, 6);
+
+	spec.no_waits = true;
+	spec.extra_sql = "UPDATE run SET source = 'horovod_timeline'; DELETE FROM setting;"
+			 "UPDATE process SET size = 2";
+	return spec;
+}
+
+static struct make_run imported_of_some(void)
+{
+	struct make_run spec = imported();
+
+	spec.extra_sql = "UPDATE run SET source = 'horovod_timeline'; DELETE FROM setting;"
+			 "UPDATE process SET size = NULL";
+	return spec;
+}
+
+/* Five sizes whose times nothing explains: the largest is the fastest. */
+static struct make_run poor_fit(void)
+{
+	static const struct make_tensor tensors[] = {
+		{"grad.a", 4000, 20000000, 0},
+		{"grad.b", 40000, 21000000, 1},
+		{"grad.c", 400000, 22000000, 2},
+		{"grad.d", 4000000, 23000000, 3},
+		{"grad.e", 40000000, 24000000, 4},
+	};
+	static const int64_t wire_ns[] = {1000000, 9000000, 2000000, 12000000, 500000};
+	struct make_run spec = make_run_job(2, 8);
+
+	spec.tensors = tensors;
+	spec.n_tensors = sizeof(tensors) / sizeof(tensors[0]);
+	memcpy(spec.wire_ns, wire_ns, sizeof(wire_ns));
+	return spec;
+}
+
 static struct make_run long_run(void)
 {
 	return make_run_job(4, 2000);
@@ -89,6 +139,10 @@ static const struct {
 	{"ddp", ddp},
 	{"plain", plain},
 	{"empty", empty},
+	{"long_cycle", long_cycle},
+	{"imported", imported},
+	{"imported_of_some", imported_of_some},
+	{"poor_fit", poor_fit},
 	{"long", long_run},
 };
 

@@ -54,6 +54,43 @@ static void a_cycle_that_is_too_long_is_found(void **state)
 	sim_run_free(run);
 }
 
+/* Groupings are the advisers' scratch, which the next trial overwrites: a what-if that is kept needs its own. */
+static void what_a_trial_asked_can_be_asked_again(void **state)
+{
+	struct lw_run *run;
+	struct lw_advice_list list;
+	struct job job;
+	size_t n_groupings = 0;
+
+	(void)state;
+	job_init(&job, 4, 60, 4000);
+	job.link.fixed_ns = 2 * JOB_MS;
+	job.spec.setting.cycle_ns = 50 * LW_NS_PER_MS;
+	job_advise(&job, &run, &list);
+	assert_true(list.advice.n > 1);
+	for (size_t i = 0; i < list.tried.n; i++) {
+		const struct lw_trial *trial = &list.tried.at[i];
+		struct lw_prediction again;
+
+		n_groupings += trial->whatif.group_of != NULL;
+		assert_int_equal(
+			lw_replay_predict(list.replay, &trial->whatif, &again, NULL), LW_OK);
+		assert_true(again.step_ns.value == trial->prediction.step_ns.value);
+	}
+	assert_true(n_groupings > 1);
+	for (size_t i = 0; i < list.advice.n; i++) {
+		const struct lw_advice *advice = &list.advice.at[i];
+		struct lw_prediction again;
+
+		assert_int_equal(
+			lw_replay_predict(list.replay, &advice->whatif, &again, NULL), LW_OK);
+		assert_true(again.totals.exposed_ns == advice->prediction.totals.exposed_ns);
+		assert_int_equal(again.n_passes, advice->prediction.n_passes);
+	}
+	lw_advice_list_free(&list);
+	sim_run_free(run);
+}
+
 static void many_small_operations_are_found(void **state)
 {
 	struct job job;
@@ -266,6 +303,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_cycle_that_is_too_long_is_found),
+		cmocka_unit_test(what_a_trial_asked_can_be_asked_again),
 		cmocka_unit_test(many_small_operations_are_found),
 		cmocka_unit_test(a_good_setting_is_left_alone_in_plain_words),
 		cmocka_unit_test(advice_is_never_worse_than_doing_nothing),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,6 +68,10 @@ static void what_was_stored_is_read_back(void **state)
 	assert_string_equal(brief.job, analysis->brief.job);
 	assert_string_equal(brief.advice, analysis->brief.advice);
 	assert_true(brief.is_closed);
+	assert_true(brief.is_size_known);
+	assert_true(analysis->brief.n_advice > 0);
+	assert_int_equal(brief.n_advice, analysis->brief.n_advice);
+	assert_int_equal(brief.is_advised, analysis->brief.is_advised);
 	assert_int_equal(brief.n_steps, 7);
 	for (size_t s = 0; s < 7; s++)
 		assert_true(brief.step_ns[s] == analysis->brief.step_ns[s]);
@@ -117,11 +122,47 @@ static void a_run_that_is_still_written_gets_no_results(void **state)
 	lw_store_close(store);
 }
 
+/* What report and overview both show: parts of the exposed time, entry with agreeing. */
+static void the_parts_of_exposed_time_add_up_and_entry_is_agreeing(void **state)
+{
+	struct make_run spec = make_run_job(3, 8);
+	struct lw_analysis *analysis;
+	const struct lw_summary *summary;
+	double mean_agree_ns = 0;
+	const char *path;
+
+	(void)state;
+	spec.late_ns[2] = 5000000;
+	/* ranks 0 and 1 are in the last collective while rank 2 is not yet */
+	spec.extra_sql = "UPDATE collective SET start_ns = start_ns + 1000000"
+			 " WHERE thread_id > 4 AND end_ns - start_ns > 2000000";
+	analysis = analyse(&spec, &path);
+	summary = &analysis->summary;
+	assert_true(summary->ranks.at[0].exposed_entry_ns.value > 0);
+	for (size_t r = 0; r < 3; r++) {
+		const struct lw_rank_summary *rank = &summary->ranks.at[r];
+		struct lw_exposed exposed = lw_summary_exposed(summary, rank);
+		double sum_ns = 0;
+
+		for (int i = LW_EXPOSED_AGREE; i <= LW_EXPOSED_MISC; i++)
+			sum_ns += exposed.part_ns[i];
+		assert_true(fabs(sum_ns - rank->exposed_ns.value) < 1);
+		assert_true(
+			fabs(exposed.part_ns[LW_EXPOSED_AGREE] - rank->exposed_negotiate_ns.value -
+				rank->exposed_entry_ns.value) < 1);
+		mean_agree_ns += exposed.part_ns[LW_EXPOSED_AGREE] / 3;
+	}
+	assert_true(fabs(lw_summary_exposed(summary, NULL).part_ns[LW_EXPOSED_AGREE] -
+			    mean_agree_ns) < 1);
+	lw_analysis_close(analysis);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_stored_is_read_back),
 		cmocka_unit_test(of_other_files_nothing_is_read_back),
+		cmocka_unit_test(the_parts_of_exposed_time_add_up_and_entry_is_agreeing),
 		cmocka_unit_test(a_run_that_is_still_written_gets_no_results),
 	};
 

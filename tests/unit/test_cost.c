@@ -525,9 +525,25 @@ static void the_googlenet_trace_gives_the_published_line(void **state)
 	lw_samples_done(&samples);
 }
 
+static void a_fit_that_misses_left_out_sizes_is_called_poor(void **state)
+{
+	struct lw_cost cost = {.form = LW_COST_AFFINE, .cross_frac = 0.92};
+	char text[LW_VERDICT_TEXT_BYTES];
+
+	(void)state;
+	assert_string_equal(lw_cost_verdict(&cost, text), "poor fit: held-out error 92 %");
+	cost.cross_frac = 0.29;
+	assert_string_equal(lw_cost_verdict(&cost, text), "");
+	cost.cross_frac = NAN;
+	assert_string_equal(lw_cost_verdict(&cost, text), "");
+	cost = (struct lw_cost){.form = LW_COST_NONE, .cross_frac = 0.92};
+	assert_string_equal(lw_cost_verdict(&cost, text), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_fit_that_misses_left_out_sizes_is_called_poor),
 		cmocka_unit_test(exact_lines_come_back_under_every_weighting),
 		cmocka_unit_test(exact_pieces_come_back_with_their_threshold),
 		cmocka_unit_test(small_noise_moves_the_pieces_little),

@@ -183,6 +183,30 @@ static void a_rank_without_operations_is_missing(void **state)
 	lw_run_free(run);
 }
 
+static void of_an_imported_timeline_the_other_ranks_are_missing_where_it_says_how_many(void **state)
+{
+	struct make_run spec = make_run_job(1, 3);
+	struct lw_run *run;
+
+	(void)state;
+	spec.extra_sql = "UPDATE run SET source = 'horovod_timeline'; UPDATE process SET size = 2";
+	run = run_fixture_load(&spec);
+	assert_true(run->is_size_known);
+	assert_int_equal(run->n_missing_ranks, 1);
+	assert_int_equal(run_fixture_diag(run, "one rank's view"), 1);
+	lw_run_free(run);
+	spec.extra_sql =
+		"UPDATE run SET source = 'horovod_timeline'; UPDATE process SET size = NULL";
+	run = run_fixture_load(&spec);
+	assert_false(run->is_size_known);
+	assert_int_equal(run->n_missing_ranks, 0);
+	lw_run_free(run);
+	spec.extra_sql = "UPDATE process SET size = NULL, rank = NULL"; /* nobody launched it */
+	run = run_fixture_load(&spec);
+	assert_true(run->is_size_known);
+	lw_run_free(run);
+}
+
 static bool has_finding(const struct lw_run *run, const char *text, uint64_t n)
 {
 	const struct lw_diag *diag;
@@ -386,6 +410,8 @@ int main(void)
 		cmocka_unit_test(agreed_is_the_end_of_the_round_before),
 		cmocka_unit_test(a_round_older_than_the_ready_time_is_not_believed),
 		cmocka_unit_test(stores_of_several_ranks_become_one_run),
+		cmocka_unit_test(
+			of_an_imported_timeline_the_other_ranks_are_missing_where_it_says_how_many),
 		cmocka_unit_test(a_rank_without_operations_is_missing),
 		cmocka_unit_test(losses_and_refused_hooks_are_findings),
 		cmocka_unit_test(findings_merge_by_text_and_beyond_eight_into_one),

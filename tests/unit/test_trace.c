@@ -49,7 +49,7 @@ static void check(struct lw_replay *replay, const struct lw_whatif *whatif, uint
 	uint64_t sum_bytes = 0;
 
 	assert_int_equal(lw_replay_predict(replay, whatif, &prediction, NULL), LW_OK);
-	assert_int_equal(lw_replay_trace(replay, whatif, &trace), LW_OK);
+	assert_int_equal(lw_replay_trace(replay, whatif, LW_TRACE_ORDINARY, &trace), LW_OK);
 	assert_int_equal(trace.n_ranks, prediction.n_ranks);
 	assert_true(trace.step < lw_replay_n(replay));
 	assert_true(
@@ -117,6 +117,40 @@ static void a_step_of_ddp_is_whole_too(void **state)
 	sim_run_free(run);
 }
 
+/* Ready times differ from step to step, so it is the same step only where the ranks begin to wait alike. */
+static void a_step_that_is_asked_for_is_the_one_that_is_traced(void **state)
+{
+	struct lw_run *run = make_horovod_run();
+	struct lw_whatif whatif = LW_WHATIF_RECORDED;
+	struct lw_trace trace, other;
+	struct lw_replay *replay;
+	uint32_t n;
+
+	(void)state;
+	assert_int_equal(lw_replay_new(run, &replay), LW_OK);
+	n = lw_replay_n(replay);
+	whatif.latency_frac = 0.5;
+	for (uint32_t s = 0; s < n; s += 5) {
+		assert_int_equal(lw_replay_trace(replay, &LW_WHATIF_RECORDED, s, &trace), LW_OK);
+		assert_int_equal(lw_replay_trace(replay, &whatif, s, &other), LW_OK);
+		assert_int_equal(trace.step, s);
+		assert_int_equal(other.step, s);
+		for (uint32_t r = 0; r < trace.n_ranks; r++)
+			assert_int_equal(trace.ranks[r].blocked_ns - trace.ranks[r].start_ns,
+				other.ranks[r].blocked_ns - other.ranks[r].start_ns);
+		lw_trace_done(&trace);
+		lw_trace_done(&other);
+	}
+	whatif.backward_passes = 3;
+	assert_int_equal(lw_replay_trace(replay, &whatif, n - 1, &trace), LW_OK);
+	assert_int_equal(trace.n_passes, 3);
+	lw_trace_done(&trace);
+	assert_int_equal(lw_replay_trace(replay, &whatif, n, &trace), LW_ERR_UNSUPPORTED);
+	assert_null(trace.ranks);
+	lw_replay_free(replay);
+	sim_run_free(run);
+}
+
 static void what_cannot_be_predicted_cannot_be_traced(void **state)
 {
 	struct lw_run *run = make_horovod_run();
@@ -127,7 +161,8 @@ static void what_cannot_be_predicted_cannot_be_traced(void **state)
 	(void)state;
 	assert_int_equal(lw_replay_new(run, &replay), LW_OK);
 	whatif.bucket_cap_bytes = 1 << 20;
-	assert_int_equal(lw_replay_trace(replay, &whatif, &trace), LW_ERR_UNSUPPORTED);
+	assert_int_equal(
+		lw_replay_trace(replay, &whatif, LW_TRACE_ORDINARY, &trace), LW_ERR_UNSUPPORTED);
 	assert_null(trace.ranks);
 	lw_trace_done(&trace);
 	lw_replay_free(replay);
@@ -139,6 +174,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_step_of_horovod_is_whole_and_as_long_as_predicted),
 		cmocka_unit_test(a_step_of_ddp_is_whole_too),
+		cmocka_unit_test(a_step_that_is_asked_for_is_the_one_that_is_traced),
 		cmocka_unit_test(what_cannot_be_predicted_cannot_be_traced),
 	};
 

@@ -13,6 +13,7 @@
 #include "analyzer/advise/trial.h"
 #include "tests/lib/run_fixture.h"
 #include "tui/lines.h"
+#include "tui/parts.h"
 #include "tui/view.h"
 
 enum { WIDTH = 80, HEIGHT = 21 };
@@ -128,6 +129,51 @@ static void advice_opens_into_its_story_and_closes(void **state)
 	close_view(&f);
 }
 
+static void the_story_has_a_timeline_or_says_why_not(void **state)
+{
+	struct make_run spec = make_run_job(2, 30);
+	struct fixture f;
+
+	(void)state;
+	spec.tick_ns = 12000000;
+	spec.extra_sql = "UPDATE setting SET value = 25000000 WHERE setting = 2";
+	load(&f, "cycle.lapwing", &spec);
+	open_view(&f, &lw_view_advice);
+	assert_false(screen_holds(&f, "replayed wire"));
+	assert_true(press(&f, LW_REQUEST_ENTER));
+	assert_true(screen_holds(&f, "set        HOROVOD_CYCLE_TIME="));
+	assert_true(screen_holds(&f, "replayed wire"));
+	assert_true(screen_holds(&f, "predicted wire"));
+	assert_true(press(&f, LW_REQUEST_BACK));
+	assert_true(press(&f, LW_REQUEST_BOTTOM)); /* a note */
+	assert_true(press(&f, LW_REQUEST_ENTER));
+	assert_false(screen_holds(&f, "predicted wire"));
+	assert_true(screen_holds(&f, "no timeline is predicted"));
+	close_view(&f);
+}
+
+static void what_is_cut_ends_in_dots_and_keeps_its_end(void **state)
+{
+	static const char text[] = "one two three four five six seven";
+	struct lw_cells cells = {0};
+	char line[4 * 20 + 1];
+	struct lw_pane pane;
+
+	(void)state;
+	assert_int_equal(lw_cells_resize(&cells, 20, 4), LW_OK);
+	pane = lw_pane_whole(&cells);
+	assert_int_equal(lw_pane_fit(pane, 0, 0, 20, 4, LW_STYLE_TEXT, text, " (8)"), 2);
+	assert_string_equal(lw_cells_line(&cells, 0, line), "one two three four");
+	assert_string_equal(lw_cells_line(&cells, 1, line), "five six seven (8)");
+	lw_cells_clear(&cells);
+	assert_int_equal(lw_pane_fit(pane, 0, 0, 20, 1, LW_STYLE_TEXT, text, " (8)"), 1);
+	assert_string_equal(lw_cells_line(&cells, 0, line), "one two three... (8)");
+	lw_cells_clear(&cells);
+	assert_int_equal(lw_pane_fit(pane, 0, 0, 20, 0, LW_STYLE_TEXT, text, ""), 0);
+	assert_string_equal(lw_cells_line(&cells, 0, line), "");
+	lw_cells_free(&cells);
+}
+
 static char *copied(struct fixture *f)
 {
 	char *text = NULL;
@@ -231,6 +277,8 @@ int main(void)
 		cmocka_unit_test(
 			the_model_turns_between_three_sides_and_predicts_the_last_when_shown),
 		cmocka_unit_test(a_figure_that_is_not_known_says_why),
+		cmocka_unit_test(the_story_has_a_timeline_or_says_why_not),
+		cmocka_unit_test(what_is_cut_ends_in_dots_and_keeps_its_end),
 		cmocka_unit_test(advice_opens_into_its_story_and_closes),
 		cmocka_unit_test(advice_copies_exactly_the_lines_to_paste),
 		cmocka_unit_test(a_run_without_steps_says_why_there_is_no_advice),

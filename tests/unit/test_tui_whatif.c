@@ -252,7 +252,7 @@ static void the_cursor_of_the_grid_stays_on_it(void **state)
 	assert_non_null(strstr(lines, "export HOROVOD_CYCLE_TIME=50\n"));
 	free(lines);
 	press(&f, LW_REQUEST_RESET);
-	assert_true(screen_holds(&f, "as recorded"));
+	assert_true(screen_holds(&f, "the recorded setting replayed"));
 	close_view(&f);
 }
 
