@@ -19,6 +19,7 @@
 #include "schema/store.h"
 
 enum { LONG_S = 2, MOST_S = 60 };
+enum { AWAITED = 10 }; /* niceness, as the collector's: the job has ended, and somebody waits */
 
 static time_t begin_s; /* of the child's work */
 static bool is_child_quiet;
@@ -32,7 +33,7 @@ static time_t now_s(void)
 }
 
 /* After everybody else; and where memory runs out, this process is the one to go. */
-static void stand_back(void)
+static void stand_back(int niceness)
 {
 	const struct sched_param none = {0};
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -41,7 +42,7 @@ static void stand_back(void)
 		errno = 0; /* as it was, then */
 	if (fd >= 0)
 		close(fd);
-	setpriority(PRIO_PROCESS, 0, 19);
+	setpriority(PRIO_PROCESS, 0, niceness);
 	sched_setscheduler(0, SCHED_BATCH, &none);
 }
 
@@ -87,7 +88,7 @@ static void show_stage(const char *stage)
 		lw_cli_stage(stage);
 }
 
-int lw_finish_here(const char *path)
+int lw_finish_here(const char *path, int niceness)
 {
 	const struct lw_analysis_options options = {.progress = show_stage};
 	struct lw_analysis *analysis = NULL;
@@ -95,7 +96,7 @@ int lw_finish_here(const char *path)
 	int status;
 
 	begin_s = now_s();
-	stand_back();
+	stand_back(niceness);
 	status = lw_leisure_begin(path);
 	if (status == LW_OK)
 		status = prepare(path, &is_whole);
@@ -161,7 +162,7 @@ void lw_finish_apart(const char *verb, const char *path, bool is_quiet)
 		signal(SIGTERM, SIG_DFL);
 		sigemptyset(&set);
 		sigprocmask(SIG_SETMASK, &set, NULL);
-		_exit(lw_finish_here(path));
+		_exit(lw_finish_here(path, AWAITED));
 	}
 	if (child > 0)
 		wait_for(verb, child, path, is_quiet);

@@ -12,8 +12,8 @@
 
 #include <stdbool.h>
 
-/** lw_finish_here() - in this process, which has nothing else to do. Return: its exit code. */
-int lw_finish_here(const char *path);
+/** lw_finish_here() - in this process, which has nothing else to do. @niceness: 0 to 19. Return: its exit code. */
+int lw_finish_here(const char *path, int niceness);
 
 /**
  * lw_finish_apart() - in a child, waited for; Ctrl-C, or a minute, end that. Unless LAPWING_NO_ANALYZE is set.

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """`lapwing doctor`: tells, before anything runs, what can be preloaded and which hooks will see it."""
+import contextlib
 import json
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 import tempfile
@@ -63,6 +65,8 @@ def bad_output(folder):
     rescued = os.path.join(folder, "rescued.lapwing")
     done = subprocess.run([LAPWING, "salvage", ring_dir, "-o", rescued], capture_output=True, text=True)
     assert done.returncode == 0 and "recovered from" in done.stdout and not os.path.exists(ring_dir), done
+    with contextlib.closing(sqlite3.connect(rescued)) as db:  # and analysed, as what `record` has recorded is
+        assert db.execute("SELECT count(*) FROM summary WHERE name = 'form'").fetchall() == [(1,)]
 
 
 def main():

@@ -40,7 +40,6 @@ def sides(path):
 def record(path, *options, **environment):
     done = run(LAPWING, "record", "-o", path, *options, "--", PROGRAM, **environment)
     assert done.returncode == 0 and "done" in done.stdout, done
-    assert "analysing" not in done.stderr, done.stderr  # only what takes long is talked about
     return has_results(path)
 
 
@@ -60,6 +59,42 @@ def test_part_of_a_job(folder):
     assert not record(path, OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")
     assert record(path, OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="1")
     print("part of a job")
+
+
+def test_left_by_the_user(folder):
+    """What takes long is said; Ctrl-C leaves it, with the command's own exit code and a whole file."""
+    path = os.path.join(folder, "long.lapwing")
+    recording = subprocess.Popen([LAPWING, "record", "-o", path, "--", "sh", "-c", f"{PROGRAM}; sleep 0.5; exit 7"],
+                                 env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for("the run file", lambda: os.path.exists(path))
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as db:
+
+        def is_taken():  # who holds the run as a writer keeps the analysis from storing, for 5 s
+            try:
+                db.execute("BEGIN IMMEDIATE")
+            except sqlite3.Error:
+                return False
+            if db.execute("SELECT closed FROM run").fetchall() == [(1,)]:
+                return True
+            db.execute("ROLLBACK")
+            return False
+
+        wait_for("the run is closed", is_taken)
+        said = ""
+        while "analysing" not in said:
+            line = recording.stderr.readline()
+            assert line, said
+            said += line
+        assert path in said and "Ctrl-C" in said, said
+        recording.send_signal(signal.SIGINT)
+        _, rest = recording.communicate(timeout=10)
+        assert recording.returncode == 7 and not rest, (recording.returncode, rest)
+        db.execute("ROLLBACK")
+    assert is_closed(path) and not has_results(path)
+    done = run(LAPWING, "report", path)
+    assert done.returncode == 3 and not done.stderr, done  # 3: this program nests its marks too deep
+    assert has_results(path) and not sides(path)
+    print("left by the user")
 
 
 def wait_for(what, is_so, patience_s=30):
@@ -195,6 +230,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="lapwing-finish-") as folder:
         test_record(folder)
         test_part_of_a_job(folder)
+        test_left_by_the_user(folder)
         test_variables_alone(folder)
         test_import(folder)
         test_killed(folder)

@@ -183,6 +183,34 @@ static void keys_work_at_every_moment(void **state)
 	unlink(path);
 }
 
+/* Typed ahead: the view is there, and was never drawn. */
+static void keys_may_come_before_the_first_picture(void **state)
+{
+	static const char views[] = "1234567890-";
+	struct lw_app app;
+	struct lw_data data;
+
+	(void)state;
+	write_run("slow_rank");
+	open_app(&app, &data, false);
+	for (const char *view = views; *view; view++) {
+		/* not e and w, which write files */
+		for (const char *first = "+_t]/.[fsazny"; *first; first++) {
+			lw_app_done(&app);
+			app = (struct lw_app){0};
+			assert_int_equal(lw_app_init(&app, &data, "run"), LW_OK);
+			lw_app_key(&app, (uint32_t)*view, 0, 0);
+			lw_app_key(&app, (uint32_t)*first, 0, 0);
+			lw_app_key(&app, 'c', 0, 0);
+			for (uint32_t key = LW_KEY_FIRST; key < LW_KEY_LAST; key++)
+				lw_app_key(&app, key, 3, 5);
+			lw_app_draw_all(&app);
+		}
+	}
+	close_app(&app, &data);
+	unlink(path);
+}
+
 static void tensors_of_the_timeline_come_a_few_at_a_time(void **state)
 {
 	struct lw_app app;
@@ -215,6 +243,7 @@ int main(void)
 		cmocka_unit_test(views_show_the_same_with_what_was_prepared_as_without),
 		cmocka_unit_test(what_is_taken_is_made_again),
 		cmocka_unit_test(keys_work_at_every_moment),
+		cmocka_unit_test(keys_may_come_before_the_first_picture),
 		cmocka_unit_test(tensors_of_the_timeline_come_a_few_at_a_time),
 	};
 
