@@ -87,6 +87,8 @@ int lw_analysis_open(const char *const *paths, size_t n_paths,
 			analysis->run, &analysis->summary, &analysis->advice, &analysis->brief);
 	if (status == LW_OK)
 		status = lw_brief_store(analysis->run, &analysis->brief);
+	if (status == LW_OK)
+		status = lw_run_settle(analysis->run);
 	if (status < 0) {
 		lw_analysis_close(analysis);
 		return status;

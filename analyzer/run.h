@@ -257,6 +257,12 @@ int lw_run_begin_results(struct lw_run *run, const char *sql, struct lw_store **
 /** lw_run_end_results() - keep them when @status is LW_OK, else nothing of them. Return: LW_OK, @status or an error. */
 int lw_run_end_results(struct lw_store *store, int status);
 
+/**
+ * lw_run_settle() - the stores that results went into are one file each again, when whoever was to see to that was
+ * ended (schema/leisure.h); not while somebody else reads.
+ */
+int lw_run_settle(struct lw_run *run);
+
 /** lw_run_may_store() - results may go into store @index. */
 bool lw_run_may_store(const struct lw_run *run, size_t index);
 

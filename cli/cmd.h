@@ -16,7 +16,7 @@
 
 struct lw_command {
 	const char *name;
-	const char *summary;               /* one line of `lapwing --help` */
+	const char *summary;               /* one line of `lapwing --help`; NULL: not listed */
 	int (*run)(int argc, char **argv); /* argv[0] is the verb; returns the exit code */
 };
 
@@ -60,6 +60,7 @@ struct lw_cli_runs { /* the same, and RUN... */
 extern const struct argp lw_cli_json_argp, lw_cli_runs_argp;
 
 int lw_cmd_advise(int argc, char **argv);
+int lw_cmd_analyze(int argc, char **argv);
 int lw_cmd_doctor(int argc, char **argv);
 int lw_cmd_import(int argc, char **argv);
 int lw_cmd_info(int argc, char **argv);

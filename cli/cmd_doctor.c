@@ -7,19 +7,24 @@
  */
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "analyzer/emit/json.h"
+#include "base/str.h"
 #include "base/units.h"
 #include "cli/cmd.h"
 #include "cli/probe.h"
+#include "collector/collector.h"
 #include "generated/schema_doctor.h"
 #include "schema/ring.h"
 #include "schema/rundir.h"
@@ -209,6 +214,67 @@ static void check_ring_space(const struct patient *patient, struct answer *answe
 			: ": give the container more (--shm-size), or use --ring-records");
 }
 
+/* LAPWING_OUT as the command's words set it (env, mpirun -x), else as the environment does. NULL: not set. */
+static const char *wanted_out(const struct patient *patient)
+{
+	static const char name[] = LW_ENV_OUT "=";
+
+	for (char **word = patient->command; word && *word; word++)
+		if (!strncmp(*word, name, sizeof(name) - 1))
+			return *word + sizeof(name) - 1;
+	return getenv(LW_ENV_OUT);
+}
+
+/* Under `record` a bad name ends it before the command starts; with the variables alone nobody may say a word. */
+static void check_out(const struct patient *patient, struct answer *answer)
+{
+	const char *wanted = wanted_out(patient), *slash;
+	char path[PATH_MAX], folder[PATH_MAX];
+	struct stat st;
+
+	if (lw_path_expand(wanted ? wanted : "run.lapwing", 0, path, sizeof(path)) < 0) {
+		say(answer, NO, "LAPWING_OUT=%s: %s", wanted, lw_error_text());
+		lw_error_clear();
+		return;
+	}
+	slash = strrchr(path, '/');
+	if (slash)
+		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path) + 1, path);
+	else
+		strcpy(folder, ".");
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		say(answer, NO, "%s: is a folder, not a run file", path);
+	else if (access(path, F_OK) == 0 && access(path, W_OK) < 0)
+		say(answer, NO, "%s: %s", path, strerror(errno));
+	else if (access(folder, W_OK | X_OK) < 0)
+		say(answer, NO, "%s: %s (the folder of %s)", folder, strerror(errno), path);
+	else
+		say(answer, YES, "%s%s", path, wanted ? " (LAPWING_OUT)" : "");
+}
+
+/* Where a collector that could not write, or died, left what it had, and why. */
+static void check_left(const struct patient *patient, struct answer *answer)
+{
+	lw_rundir_list list = {0};
+	const struct lw_rundir *rundir, *last = NULL;
+	size_t n = 0;
+
+	(void)patient;
+	if (lw_rundir_find(&list) < 0)
+		lw_error_clear();
+	lw_vec_foreach (rundir, &list)
+		if (!rundir->is_collected) {
+			n++;
+			last = last && last->last_log[0] ? last : rundir;
+		}
+	if (n)
+		say(answer, UNSURE, "%zu left behind, `lapwing salvage` lists all: %s%s%s", n,
+			last->path, last->last_log[0] ? ": " : "", last->last_log);
+	else
+		say(answer, YES, "no recording was left behind");
+	lw_vec_free(&list);
+}
+
 static void check_reach(const struct patient *patient, struct answer *answer)
 {
 	const struct lw_probe *program = &patient->program;
@@ -356,6 +422,8 @@ static const struct check {
 } checks[] = {
 	{"library", "Does the tracer load?", true, false, check_library},
 	{"rings", "Is there room to record?", true, false, check_ring_space},
+	{"out", "Can the run be written?", false, false, check_out},
+	{"left", "Are earlier runs stored?", false, false, check_left},
 	{"preload", "Is LD_PRELOAD free?", false, false, check_preload},
 	{"reach", "Does LD_PRELOAD reach it?", true, true, check_reach},
 	{"horovod", "Horovod hook", false, true, check_horovod},

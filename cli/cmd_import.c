@@ -12,6 +12,7 @@
 #include "analyzer/import/import.h"
 #include "base/units.h"
 #include "cli/cmd.h"
+#include "cli/finish.h"
 #include "generated/schema_import.h"
 
 static const char run_suffix[] = ".lapwing";
@@ -195,6 +196,8 @@ int lw_cmd_import(int argc, char **argv)
 	else if (status == LW_OK)
 		print_text(&options, &summary);
 	code = status < 0 ? lw_cli_fail(status) : summary.n_bad ? LW_EXIT_INCOMPLETE : LW_EXIT_OK;
+	if (status == LW_OK)
+		lw_finish_apart("import", options.output, false);
 	free(options.output);
 	return code;
 }

@@ -10,6 +10,7 @@
 #include "cli/cmd.h"
 #include "generated/schema_info.h"
 #include "schema/event.h"
+#include "schema/leisure.h"
 #include "schema/store.h"
 
 /* Tables whose rows are events, in the order in which they are shown. */
@@ -218,7 +219,8 @@ static int print_text(struct summary *s)
 	printf("  file       %s, schema %d\n", lw_bytes_format((double)s->size_bytes, text),
 		(int)s->schema);
 	if (s->is_closed)
-		printf("  state      complete\n");
+		printf("  state      complete%s\n",
+			lw_leisure_is_busy(s->store->path) ? "; is being analysed" : "");
 	else
 		printf("  state      NOT CLOSED: still being written, or its collector died"
 		       " (`lapwing salvage` finishes it)\n");

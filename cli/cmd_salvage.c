@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "cli/finish.h"
 #include "collector/collector.h"
 #include "schema/rundir.h"
 #include "schema/store.h"
@@ -86,6 +87,7 @@ static int salvage(const struct options *options)
 		return lw_cli_fail(status);
 	printf("%s: %lld events, %lld of them recovered from %zu ring(s)\n", out,
 		(long long)n_after, (long long)(n_after - n_before), before.n_rings);
+	lw_finish_apart("salvage", out, false);
 	return LW_EXIT_OK;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/str.h"
 #include "cli/cmd.h"
+#include "cli/finish.h"
 #include "cli/probe.h"
 #include "schema/ring.h"
 #include "schema/rundir.h"
@@ -131,6 +132,8 @@ static void set_environment(const struct lw_launch *s)
 		snprintf(number, sizeof(number), "%.9g", s->options.probe_s);
 		setenv(LW_ENV_PROBE, number, 1);
 	}
+	if (s->options.is_not_analyzed)
+		setenv(LW_ENV_NO_ANALYZE, "1", 1);
 	setenv("NVTX_INJECTION64_PATH", s->library, 0);
 }
 
@@ -321,6 +324,8 @@ int lw_launch_run(struct lw_launch *s)
 	wait_for_collector(s, &signals);
 	if (s->is_collected && !s->options.is_quiet)
 		summarize(s);
+	if (s->is_collected && !s->options.is_not_analyzed)
+		lw_finish_apart(s->verb, s->out, s->options.is_quiet);
 	return code;
 }
 
@@ -345,6 +350,8 @@ static bool are_hooks_known(const char *list)
 	}
 	return true;
 }
+
+enum { KEY_NO_ANALYZE = 0x2000 }; /* clear of the keys of verbs */
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -380,6 +387,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'q':
 		options->is_quiet = true;
 		return 0;
+	case KEY_NO_ANALYZE:
+		options->is_not_analyzed = true;
+		return 0;
 	case ARGP_KEY_ARGS:
 		options->command = state->argv + state->next;
 		return 0;
@@ -406,6 +416,9 @@ static const struct argp_option argp_options[] = {
 		"before the job's first operation, measure collectives of many sizes with the"
 		" job's own transport, on all ranks at once, for at most SECONDS (default 5):"
 		" predictions for settings whose message sizes the job itself does not send",
+		0},
+	{"no-analyze", KEY_NO_ANALYZE, NULL, 0,
+		"do not analyse the run when it has ended: who opens it first then waits for that (also LAPWING_NO_ANALYZE=1)",
 		0},
 	{"quiet", 'q', NULL, 0, "no summary line on stderr", 0}, {0}};
 

@@ -18,7 +18,7 @@
 struct lw_launch_options {
 	const char *out, *hooks, *ring_records;
 	double probe_s; /* 0 = no probe */
-	bool is_quiet, is_command_optional;
+	bool is_quiet, is_command_optional, is_not_analyzed;
 	char **command; /* NULL: none was given */
 };
 

@@ -18,6 +18,7 @@ static const struct lw_command commands[] = {
 	{"import", "make a run file from another tool's trace (Horovod timeline)", lw_cmd_import},
 	{"info", "say what is in a run file", lw_cmd_info},
 	{"salvage", "finish the run of a collector that died", lw_cmd_salvage},
+	{"analyze", NULL, lw_cmd_analyze},
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -26,7 +27,8 @@ static void print_help(void)
 	printf("Usage: lapwing VERB [OPTION...]\n\n"
 	       "Where does the step time of a data-parallel training job go, and what should be changed?\n\n");
 	for (size_t i = 0; i < N_COMMANDS; i++)
-		printf("  %-10s %s\n", commands[i].name, commands[i].summary);
+		if (commands[i].summary)
+			printf("  %-10s %s\n", commands[i].name, commands[i].summary);
 	printf("\n`lapwing help VERB` lists the options of a verb.\n"
 	       "Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 done but data is incomplete; `record` returns the\n"
 	       "command's own.\n");
@@ -44,7 +46,7 @@ static const struct lw_command *find(const char *name)
 static const struct lw_command *guess(const char *name)
 {
 	for (size_t i = 0; i < N_COMMANDS; i++)
-		if (strlen(name) >= 2 && !strncmp(commands[i].name, name, 2))
+		if (commands[i].summary && strlen(name) >= 2 && !strncmp(commands[i].name, name, 2))
 			return &commands[i];
 	return NULL;
 }

@@ -562,6 +562,8 @@ static int collect_once(const struct lw_collect_options *options, bool *ret_has_
 			status = 1;
 	}
 	close_all(&c);
+	if (status == LW_OK && options->closed)
+		options->closed(c.out);
 	return status;
 }
 

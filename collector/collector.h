@@ -30,6 +30,8 @@ struct lw_collect_options {
 	pid_t starter;    /* LW_UNTIL_STOP: its end counts as stop; 0 = nobody */
 	bool must_move; /* out counts even when DIR/out names another: what that holds is copied */
 	void (*ready)(void); /* called when the run file is there; may be NULL */
+	void (*closed)(const char
+			*out); /* called when it is closed and nothing is left to do; may be NULL */
 };
 
 /**

@@ -31,6 +31,8 @@
 #define LW_ENV_HOOKS        "LAPWING_HOOKS"        /* e.g. "mpi,horovod,-socket"; default all */
 #define LW_ENV_RING_RECORDS "LAPWING_RING_RECORDS" /* records a ring, power of two; default 65536 */
 
+#define LW_ENV_NO_ANALYZE "LAPWING_NO_ANALYZE" /* 1: no analysis when the run is closed */
+
 #define LW_ENV_PROBE "LAPWING_PROBE" /* seconds that a probe may take; default none */
 
 enum { LW_RING_RECORDS_DEFAULT = 65536, LW_PROBE_DEFAULT_S = 5, LW_PROBE_MAX_S = 600 };

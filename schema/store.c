@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "schema/leisure.h"
 #include "schema/migrations.h" /* generated: lw_migrations[] */
 
 enum { N_MIGRATIONS = sizeof(lw_migrations) / sizeof(lw_migrations[0]), COPY_PAGES = 256 };
@@ -126,6 +127,22 @@ int lw_store_build_indexes(struct lw_store *store)
 	return lw_store_exec(store, indexes_sql);
 }
 
+int lw_store_set_journal(struct lw_store *store, const char *mode, bool *ret_is_set)
+{
+	char sql[64];
+	sqlite3_stmt *row;
+	int status;
+
+	snprintf(sql, sizeof(sql), "PRAGMA journal_mode = %s", mode);
+	status = lw_store_prepare(store, sql, &row);
+	if (status < 0)
+		return status;
+	*ret_is_set =
+		sqlite3_step(row) == SQLITE_ROW && !strcmp(lw_store_column_text(row, 0), mode);
+	sqlite3_finalize(row);
+	return LW_OK;
+}
+
 int lw_store_seal(struct lw_store *store)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
@@ -133,16 +150,9 @@ int lw_store_seal(struct lw_store *store)
 	bool is_sealed = false;
 
 	for (int i = 0; i < 20 && !is_sealed && status == LW_OK; i++) {
-		sqlite3_stmt *row;
-
 		if (i)
 			nanosleep(&pause, NULL);
-		status = lw_store_prepare(store, "PRAGMA journal_mode = DELETE", &row);
-		if (status < 0)
-			break;
-		is_sealed = sqlite3_step(row) == SQLITE_ROW &&
-			    !strcmp(lw_store_column_text(row, 0), "delete");
-		sqlite3_finalize(row);
+		status = lw_store_set_journal(store, "delete", &is_sealed);
 	}
 	return status;
 }
@@ -374,6 +384,8 @@ int lw_store_open(const char *path, enum lw_store_mode mode, struct lw_store **r
 		free(store);
 		return lw_fail(LW_ERR_NOMEM, "no memory");
 	}
+	if (mode != LW_STORE_READ)
+		lw_leisure_interrupt(path);
 	status = mode == LW_STORE_CREATE ? create(store, path) : open_existing(store, path, mode);
 	if (status < 0) {
 		lw_store_close(store);

@@ -32,6 +32,7 @@ struct lw_store {
 /**
  * lw_store_open() - open @path as @mode says.
  * WRITE falls back to READ, with is_read_only set, when the file or its folder cannot be written.
+ * Unless to READ, who works on it at leisure (leisure.h) is ended first.
  * Return: LW_OK; LW_ERR_IO (missing, folder missing, no permission), LW_ERR_FORMAT (not a lapwing
  * run, or damaged), LW_ERR_UNSUPPORTED (made by a newer lapwing), LW_ERR_NOMEM. *@ret_store is
  * written only on success; free it with lw_store_close().
@@ -87,6 +88,12 @@ int lw_store_build_indexes(struct lw_store *store);
  * that stays the file is complete too, in WAL mode. Return: LW_OK or the mapped error.
  */
 int lw_store_seal(struct lw_store *store);
+
+/**
+ * lw_store_set_journal() - "wal": readers never wait for a writer, but there are files beside; "delete": one file.
+ * Refused, *@ret_is_set is then false, while somebody else has the file open. Return: LW_OK or the mapped error.
+ */
+int lw_store_set_journal(struct lw_store *store, const char *mode, bool *ret_is_set);
 
 /** lw_store_schema_version() - the newest schema this program knows. */
 int lw_store_schema_version(void);

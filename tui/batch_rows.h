@@ -19,6 +19,11 @@ struct lw_batch_row {
 	double algbw_bytes_per_s, busbw_bytes_per_s;
 };
 
+struct lw_batch_list {
+	struct lw_batch_row *at;
+	size_t n;
+};
+
 /**
  * lw_batch_rows_make() - @step: its operations; LW_NONE: patterns of all counted steps. By start.
  * Return: LW_OK, LW_ERR_NOMEM. *@ret_rows is freed by the caller.

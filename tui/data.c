@@ -18,6 +18,7 @@ struct lw_loader {
 	_Atomic(const char *) stage;
 	atomic_bool is_over; /* what follows is the reader's from then on */
 	struct lw_analysis *analysis;
+	struct lw_prepared prepared;
 	int status;
 	char error[LW_DATA_TEXT_BYTES];
 };
@@ -51,6 +52,10 @@ static void *load_apart(void *context)
 	if (loader->is_read_only) /* the job goes first; on Linux this is of the thread */
 		setpriority(PRIO_PROCESS, 0, BESIDE_A_JOB);
 	load(loader);
+	loading = loader;
+	if (loader->status == LW_OK) /* who dumps a screen wants one view, and has nobody waiting */
+		lw_prepare(loader->analysis->run, &loader->prepared, note_stage);
+	loading = NULL;
 	atomic_store(&loader->is_over, true);
 	return NULL;
 }
@@ -74,6 +79,7 @@ static void drop_analysis(struct lw_data *data)
 	data->predictor = NULL;
 	data->has_asked_predictor = false;
 	data->why_no_predictor[0] = 0;
+	lw_prepared_done(&data->prepared);
 	lw_analysis_close(data->analysis);
 	data->analysis = NULL;
 }
@@ -88,6 +94,7 @@ static void take_over(struct lw_data *data, struct lw_loader *loader)
 	drop_preview(data);
 	drop_analysis(data);
 	data->analysis = loader->analysis;
+	data->prepared = loader->prepared;
 	data->generation++;
 }
 

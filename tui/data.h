@@ -14,6 +14,7 @@
 
 #include "analyzer/analyzer.h"
 #include "analyzer/simulate/forecast.h"
+#include "tui/prepare.h"
 
 enum { LW_DATA_TEXT_BYTES = 512 };
 
@@ -28,6 +29,7 @@ struct lw_data {
 	bool has_preview;
 	char facts[LW_BRIEF_JOB_BYTES]; /* what the files say at once; "" = nothing, or not asked */
 	struct lw_analysis *analysis;   /* NULL: not there yet, or failed */
+	struct lw_prepared prepared;    /* of this analysis, for views to take */
 	unsigned generation;            /* grows with each new analysis; 0: none was there yet */
 	const char *stage;              /* what the thread does now, static; NULL: nothing */
 	char error[LW_DATA_TEXT_BYTES]; /* why there is no (new) analysis; "" = no error */

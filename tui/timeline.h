@@ -38,7 +38,8 @@ struct lw_timeline {
 	size_t n_in_column;         /* operations under the cursor */
 	int32_t to_fit;             /* step that the next drawing zooms to, or LW_TIMELINE_FIT_.. */
 	size_t details_top;
-	int n_columns; /* of the screen as it was drawn last */
+	int n_columns;  /* of the screen as it was drawn last */
+	size_t n_shown; /* rows on it */
 };
 
 struct lw_timeline_layout {

@@ -261,15 +261,17 @@ static void draw_tensor(struct lw_timeline *timeline, const struct lw_timeline_l
 {
 	const struct lw_run *run = timeline->lanes.run;
 	uint32_t tensor = timeline->lanes.tensors.order[row];
-	const struct lw_tracks *tracks = lw_lanes_tensor(&timeline->lanes, tensor);
+	const struct lw_tracks *tracks = timeline->lanes.tensors.tracks[tensor];
 	struct lw_pane line = lw_pane_part(pane, layout->label_width, y, layout->n_columns, 1);
 	enum lw_style style = row == timeline->row ? LW_STYLE_STRONG : LW_STYLE_TEXT;
 
 	if (row == timeline->row)
 		lw_pane_rune(pane, 0, y, style, lw_glyph(pane.cells, LW_GLYPH_CURSOR));
 	draw_tensor_label(pane, y, layout->label_width - 2, style, run->tensors.at[tensor].name);
-	if (!tracks)
+	if (!tracks) { /* the view's tick() makes them, a few at a time */
+		lw_pane_text(line, 0, 0, line.width, LW_STYLE_DIM, "preparing ...");
 		return;
+	}
 	columns->from_ns = timeline->from_ns + timeline->lanes.ranks[timeline->rank].origin_ns;
 	look(tracks, columns);
 	draw_most(line, columns, false);

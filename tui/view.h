@@ -3,7 +3,7 @@
  * view.h - what a view is: a private state, static functions, and one ops table at the end of its file.
  *
  * Reads:  struct lw_data.   Writes: a pane. Drawing reads no files and computes nothing that could be kept;
- * what takes long is done in open(), once for each analysis.
+ * what takes long is done in open(), once for each analysis; what takes longer than a redraw may, in prepare.h.
  * A new view is a file view_<name>.c, a row in view.c's table, and a row of digits in keys.c. Its ops table says which
  * requests it understands: hints, help and which keys reach it follow from that (hint.c).
  */

@@ -210,13 +210,19 @@ static int open(struct lw_view *view)
 	struct state *state = view->state;
 	const struct lw_run *run = view->data->analysis->run;
 	struct rows *rows = &state->rows;
+	struct lw_connections *made;
 	int status = make_ranks(state, view->data->analysis);
 
 	if (status < 0)
 		return status;
 	rows->run = run;
 	lw_vec_free(&rows->connections);
-	status = lw_connections_load(run, &rows->connections);
+	made = lw_prepared_take(&view->data->prepared, LW_PREPARED_CONNECTIONS);
+	if (made)
+		rows->connections = *made;
+	else
+		status = lw_connections_load(run, &rows->connections);
+	free(made);
 	if (status < 0)
 		return status;
 	state->seen_rank = LW_NONE;

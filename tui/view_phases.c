@@ -246,8 +246,9 @@ static int open_table(struct state *state, enum side side, size_t n_rows)
 }
 
 /* Only when they are looked at: all records of the run are gone through. */
-static int open_tensors(struct state *state, struct lw_run *run)
+static int open_tensors(struct state *state, struct lw_data *data)
 {
+	struct lw_run *run = data->analysis->run;
 	struct lw_phase_rows *rows = &state->rows[BY_TENSOR];
 	int status;
 
@@ -255,7 +256,7 @@ static int open_tensors(struct state *state, struct lw_run *run)
 		return LW_OK;
 	status = open_side(state, run, BY_TENSOR, run->tensors.n);
 	if (status == LW_OK)
-		status = lw_tensor_stats_make(run, &rows->stats);
+		status = lw_prepared_tensors(&data->prepared, run, &rows->stats);
 	if (status == LW_OK) {
 		lw_phase_rows_fill_tensors(rows);
 		if (!state->was_sorted) { /* those that take longest on the wire */
@@ -288,7 +289,7 @@ static int open(struct lw_view *view)
 	if (status == LW_OK)
 		status = open_table(state, BY_RANK, run->ranks.n);
 	if (status == LW_OK && state->side == BY_TENSOR)
-		status = open_tensors(state, run);
+		status = open_tensors(state, view->data);
 	return status;
 }
 
@@ -399,7 +400,7 @@ static void turn(struct lw_view *view)
 	struct state *state = view->state;
 
 	state->side = (state->side + 1) % N_SIDES;
-	if (state->side == BY_TENSOR && open_tensors(state, view->data->analysis->run) < 0) {
+	if (state->side == BY_TENSOR && open_tensors(state, view->data) < 0) {
 		lw_app_say(view->app, true, "%s", lw_error_text());
 		state->side = BY_STEP;
 	}

@@ -201,6 +201,24 @@ static const struct lw_table_column batch_columns[] = {
 
 /* ---- rows --------------------------------------------------------------------------------------- */
 
+/* Of all steps they may be there already, made by the analysing thread. */
+static int make_batches(
+	struct lw_view *view, enum side side, struct lw_batch_row **ret_rows, size_t *ret_n)
+{
+	const struct state *state = view->state;
+	struct lw_batch_list *list = NULL;
+
+	if (side == PATTERNS)
+		list = lw_prepared_take(&view->data->prepared, LW_PREPARED_BATCHES);
+	if (!list)
+		return lw_batch_rows_make(view->data->analysis->run,
+			side == OF_STEP ? state->shown_step : LW_NONE, ret_rows, ret_n);
+	*ret_rows = list->at;
+	*ret_n = list->n;
+	free(list);
+	return LW_OK;
+}
+
 static int open_side(struct lw_view *view, enum side side)
 {
 	struct state *state = view->state;
@@ -215,9 +233,8 @@ static int open_side(struct lw_view *view, enum side side)
 	free(rows->stats);
 	free(rows->batches);
 	*rows = (struct rows){.run = run};
-	status = is_tensors ? lw_tensor_stats_make(run, &rows->stats)
-			    : lw_batch_rows_make(run, side == OF_STEP ? state->shown_step : LW_NONE,
-				      &rows->batches, &n);
+	status = is_tensors ? lw_prepared_tensors(&view->data->prepared, run, &rows->stats)
+			    : make_batches(view, side, &rows->batches, &n);
 	if (status == LW_OK)
 		status = lw_table_open(&state->tables[side],
 			is_tensors ? tensor_columns : batch_columns,

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view_timeline.c - ranks or tensors down, time across: what keys do. */
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "base/err.h"
+#include "base/units.h"
 #include "tui/app.h"
 #include "tui/timeline.h"
+
+#define BUDGET_NS (10 * LW_NS_PER_MS) /* of one tick() */
 
 /* ---- open ---------------------------------------------------------------------------------------- */
 
@@ -22,6 +27,17 @@ static size_t clip(size_t at, size_t n)
 	return at < n ? at : n > 0 ? n - 1 : 0;
 }
 
+static int take_lanes(struct lw_data *data, struct lw_lanes *lanes)
+{
+	struct lw_lanes *made = lw_prepared_take(&data->prepared, LW_PREPARED_LANES);
+
+	if (!made)
+		return lw_lanes_init(lanes, data->analysis->run);
+	*lanes = *made;
+	free(made);
+	return LW_OK;
+}
+
 static int open_view(struct lw_view *view)
 {
 	struct lw_timeline *timeline = view->state;
@@ -31,7 +47,7 @@ static int open_view(struct lw_view *view)
 	lw_lanes_done(&timeline->lanes);
 	if (!run->ranks.n)
 		return lw_fail(LW_ERR_STATE, "the run holds no rank");
-	status = lw_lanes_init(&timeline->lanes, run);
+	status = take_lanes(view->data, &timeline->lanes);
 	timeline->rank = clip(timeline->rank, run->ranks.n);
 	if (timeline->group >= (int32_t)run->groups.n)
 		timeline->group = LW_NONE;
@@ -163,6 +179,37 @@ static void tell_focus(struct lw_view *view)
 	timeline->seen = *focus;
 }
 
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * LW_NS_PER_S + now.tv_nsec;
+}
+
+/* The tensors on the screen: each takes milliseconds of a long run. */
+static bool tick(struct lw_view *view)
+{
+	struct lw_timeline *timeline = view->state;
+	struct lw_tensor_lanes *tensors = &timeline->lanes.tensors;
+	int64_t begin_ns = now_ns();
+	bool has_made = false;
+
+	if (!timeline->is_by_tensor || !tensors->tracks)
+		return false;
+	for (size_t i = timeline->top;
+		i < timeline->top + timeline->n_shown && i < tensors->n_order; i++) {
+		if (tensors->tracks[tensors->order[i]])
+			continue;
+		if (now_ns() - begin_ns >= BUDGET_NS)
+			break;
+		if (!lw_lanes_tensor(&timeline->lanes, tensors->order[i]))
+			return false; /* no memory */
+		has_made = true;
+	}
+	return has_made;
+}
+
 static void draw(struct lw_view *view, struct lw_pane pane)
 {
 	struct lw_timeline *timeline = view->state;
@@ -173,6 +220,7 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	fit_pending(timeline, layout.n_columns);
 	go_to_focus_group(view, layout.n_columns);
 	timeline->n_columns = layout.n_columns;
+	timeline->n_shown = layout.n_shown;
 	tell_focus(view);
 	if (timeline->is_full)
 		lw_timeline_details_draw(timeline, pane);
@@ -403,6 +451,8 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 	struct lw_pane pane = {&none, 0, 0, input->width, input->height};
 	struct lw_timeline_layout layout = lw_timeline_lay_out(timeline, pane);
 
+	if (!timeline->column_ns) /* a key before the first picture */
+		fit_pending(timeline, layout.n_columns);
 	if (timeline->is_full && request_details(timeline, input))
 		return true;
 	switch ((int)input->request) {
@@ -442,15 +492,20 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 /* Of the screen as it was drawn last. */
 static int n_columns_of(const struct lw_view *view)
 {
-	return ((const struct lw_timeline *)view->state)->n_columns;
+	int n_columns = ((const struct lw_timeline *)view->state)->n_columns;
+
+	return n_columns > 0 ? n_columns : 1; /* not drawn yet */
 }
 
 static bool find(struct lw_view *view, const char *text, int by)
 {
 	struct lw_timeline *timeline = view->state;
 	const struct lw_run *run = timeline->lanes.run;
-	int32_t tensor = lw_timeline_find(timeline, text, by, n_columns_of(view));
+	int32_t tensor;
 
+	if (!timeline->column_ns)
+		fit_pending(timeline, n_columns_of(view));
+	tensor = lw_timeline_find(timeline, text, by, n_columns_of(view));
 	if (tensor == LW_NONE)
 		return false;
 	view->focus->tensor = timeline->seen.tensor = tensor;
@@ -501,6 +556,7 @@ const struct lw_view_ops lw_view_timeline = {
 	.state_bytes = sizeof(struct lw_timeline),
 	.open = open_view,
 	.draw = draw,
+	.tick = tick,
 	.request = request,
 	.find = find,
 	.copy = copy,

@@ -176,6 +176,77 @@ static int choose_ranks(struct lw_run *run, candidates *all)
 	return LW_OK;
 }
 
+/* ---- is it one job? ------------------------------------------------------------------------------ */
+
+struct extent { /* of what one store holds */
+	int32_t size;
+	int64_t start_ns, end_ns, clock; /* on the clock of its first rank that has ended */
+	bool is_known;
+};
+
+static struct extent extent_of(const candidates *all, size_t store)
+{
+	struct extent extent = {.size = -1};
+	const struct candidate *one;
+
+	lw_vec_foreach (one, all) {
+		if (one->store != store || !one->n_operations)
+			continue;
+		extent.size = one->size > extent.size ? one->size : extent.size;
+		if (!one->has_ended || (extent.is_known && one->clock != extent.clock))
+			continue;
+		if (!extent.is_known || one->start_ns < extent.start_ns)
+			extent.start_ns = one->start_ns;
+		if (!extent.is_known || one->end_ns > extent.end_ns)
+			extent.end_ns = one->end_ns;
+		extent.clock = one->clock;
+		extent.is_known = true;
+	}
+	return extent;
+}
+
+static int not_one_job(const struct lw_run *run, size_t a, size_t b, const char *why)
+{
+	return lw_fail(LW_ERR_USAGE,
+		"%s and %s are not of one job, and only files of one job (its hosts, its ranks) are one run: %s",
+		run->stores.at[a]->path, run->stores.at[b]->path, why);
+}
+
+/* A run file names no job: what cannot be in one job is told by its ranks, its size and its time. */
+static int check_one_job(const struct lw_run *run, candidates *all)
+{
+	struct extent first = extent_of(all, 0);
+	char why[128];
+
+	if (run->stores.n < 2)
+		return LW_OK;
+	qsort(all->at, all->n, sizeof(*all->at), compare_candidate);
+	for (size_t i = 1; i < all->n; i++) {
+		const struct candidate *x = &all->at[i - 1], *y = x + 1;
+
+		/* copies of one file hold the same processes: no other job */
+		if (x->rank < 0 || x->rank != y->rank || x->store == y->store || !x->n_operations ||
+			!y->n_operations || (x->clock == y->clock && x->start_ns == y->start_ns))
+			continue;
+		snprintf(why, sizeof(why), "rank %d is another process in each", x->rank);
+		return not_one_job(run, x->store, y->store, why);
+	}
+	for (size_t b = 1; b < run->stores.n; b++) {
+		struct extent other = extent_of(all, b);
+
+		snprintf(why, sizeof(why), "one is of %d ranks, the other of %d", first.size,
+			other.size);
+		if (first.size > 0 && other.size > 0 && first.size != other.size)
+			return not_one_job(run, 0, b, why);
+		if (first.is_known && other.is_known && first.clock == other.clock &&
+			(first.end_ns < other.start_ns || other.end_ns < first.start_ns))
+			return not_one_job(run, 0, b, "one had ended when the other began");
+	}
+	return LW_OK;
+}
+
+/* ---- what is missing ----------------------------------------------------------------------------- */
+
 static int find_missing(struct lw_run *run)
 {
 	const struct lw_rank *rank = run->ranks.at;
@@ -331,6 +402,8 @@ static int load(
 
 	for (size_t i = 0; i < run->stores.n && status == LW_OK; i++)
 		status = read_candidates(run, i, &all);
+	if (status == LW_OK)
+		status = check_one_job(run, &all);
 	if (status == LW_OK)
 		status = choose_ranks(run, &all);
 	lw_vec_foreach (one, &all)

@@ -39,3 +39,14 @@ int lw_run_end_results(struct lw_store *store, int status)
 		sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 	return status;
 }
+
+int lw_run_settle(struct lw_run *run)
+{
+	int status = LW_OK;
+	bool is_set;
+
+	for (size_t i = 0; i < run->stores.n && status == LW_OK; i++)
+		if (lw_run_may_store(run, i))
+			status = lw_store_set_journal(run->stores.at[i], "delete", &is_set);
+	return status;
+}

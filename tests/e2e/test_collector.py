@@ -15,6 +15,7 @@ LAPWINGD = os.path.join(BUILD, "bin", "lapwingd")
 LAPWING = os.path.join(BUILD, "bin", "lapwing")
 PRODUCER = os.path.join(BUILD, "tests", "producer")
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("LAPWING_") and k != "LD_PRELOAD"}
+ENVIRONMENT["LAPWING_NO_ANALYZE"] = "1"  # what follows the collector's life is e2e_finish's
 IDLE_S = 5
 MAX_IDLE_FRAC = 0.002
 RUNNING = 11  # enum lw_loss_reason

@@ -166,6 +166,66 @@ static void stores_of_several_ranks_become_one_run(void **state)
 	lw_run_free(run);
 }
 
+static void write_job(const char *path, int n_ranks, const char *sql)
+{
+	struct make_run spec = make_run_job(n_ranks, 3);
+
+	spec.extra_sql = sql;
+	make_run_write(path, &spec);
+}
+
+/* What a second file is changed to, beside the first of two ranks, and why it is refused. */
+static void files_of_different_jobs_are_refused(void **state)
+{
+#define ONLY_RANK_1                                                                                \
+	"DELETE FROM thread WHERE process_id = 1; DELETE FROM process WHERE id = 1;"               \
+	"DELETE FROM batch WHERE thread_id < 3; DELETE FROM collective WHERE thread_id < 3;"
+#define ONLY_RANK_0                                                                                \
+	"DELETE FROM thread WHERE process_id = 2; DELETE FROM process WHERE id = 2;"               \
+	"DELETE FROM batch WHERE thread_id > 2; DELETE FROM collective WHERE thread_id > 2;"
+#define ENDED "UPDATE process SET end_ns = start_ns + 1000000000;"
+#define LATER                                                                                      \
+	ENDED "UPDATE process SET start_ns = start_ns + 2000000000, end_ns = end_ns + 2000000000;"
+	static const struct {
+		const char *first_sql, *second_sql, *why; /* NULL: they are of one job */
+	} cases[] = {
+		{ONLY_RANK_0, ONLY_RANK_1, NULL},
+		{ONLY_RANK_0, ONLY_RANK_1 "UPDATE process SET size = 3",
+			"of 2 ranks, the other of 3"},
+		{ONLY_RANK_0, ONLY_RANK_1 "UPDATE process SET size = NULL", NULL},
+		{"", "UPDATE process SET start_ns = start_ns + 1",
+			"rank 0 is another process in each"},
+		{"", "UPDATE host SET boot_id = 'another boot'",
+			"rank 0 is another process in each"},
+		{"", "", NULL},
+		{ONLY_RANK_0 ENDED, ONLY_RANK_1 LATER, "one had ended when the other began"},
+		{ONLY_RANK_0 ENDED, ONLY_RANK_1 LATER "UPDATE host SET boot_id = 'another host'",
+			NULL},
+		{ONLY_RANK_0 ENDED, ONLY_RANK_1 ENDED, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char first[128], second[128];
+		const char *paths[] = {first, second};
+		struct lw_run *run = NULL;
+
+		snprintf(first, sizeof(first), "%s", run_fixture_path("jobA.lapwing"));
+		snprintf(second, sizeof(second), "%s", run_fixture_path("jobB.lapwing"));
+		write_job(first, 2, cases[i].first_sql);
+		write_job(second, 2, cases[i].second_sql);
+		if (cases[i].why) {
+			assert_int_equal(lw_run_load(paths, 2, LW_STORE_READ, &run), LW_ERR_USAGE);
+			assert_non_null(strstr(lw_error_text(), cases[i].why));
+			assert_non_null(strstr(lw_error_text(), "jobA.lapwing and "));
+			lw_error_clear();
+		} else {
+			assert_int_equal(lw_run_load(paths, 2, LW_STORE_READ, &run), LW_OK);
+			lw_run_free(run);
+		}
+	}
+}
+
 static void a_rank_without_operations_is_missing(void **state)
 {
 	struct make_run spec = make_run_job(3, 3);
@@ -412,6 +472,7 @@ int main(void)
 		cmocka_unit_test(stores_of_several_ranks_become_one_run),
 		cmocka_unit_test(
 			of_an_imported_timeline_the_other_ranks_are_missing_where_it_says_how_many),
+		cmocka_unit_test(files_of_different_jobs_are_refused),
 		cmocka_unit_test(a_rank_without_operations_is_missing),
 		cmocka_unit_test(losses_and_refused_hooks_are_findings),
 		cmocka_unit_test(findings_merge_by_text_and_beyond_eight_into_one),
