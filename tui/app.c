@@ -74,93 +74,6 @@ static struct lw_pane body_of(struct lw_app *app)
 	return lw_pane_part(all, 0, TOP_LINES, all.width, all.height - TOP_LINES - BOTTOM_LINES);
 }
 
-/* Where the name of each view stands on the second line; also for clicks. Return: columns. */
-static int tab_text(const struct lw_app *app, int view, char text[32])
-{
-	const struct lw_view_ops *ops = lw_views[view];
-	size_t n;
-	const struct lw_key_row *rows = lw_keys(&n);
-	char key = ' ';
-
-	for (size_t i = 0; i < n; i++)
-		if (rows[i].request == LW_REQUEST_VIEW + (enum lw_request)view)
-			key = (char)rows[i].key;
-	snprintf(text, 32, "%c%s", key, app->cells.width >= LW_APP_WIDE ? ops->name : ops->label);
-	return lw_text_width(text);
-}
-
-/* The first name on the second line, so that the one that is shown is there too. */
-static int first_tab(const struct lw_app *app)
-{
-	int first = app->current, width = 2; /* brackets */
-	char text[32];
-
-	for (int i = app->current + (app->current + 1 < LW_VIEW_COUNT); i >= 0; i--) {
-		width += tab_text(app, i, text) + 1;
-		if (width > app->cells.width)
-			break;
-		if (i < first)
-			first = i;
-	}
-	return first;
-}
-
-static void draw_top(struct lw_app *app, struct lw_pane all)
-{
-	const struct lw_brief *brief = lw_data_brief(app->data);
-	char tab[32];
-	int x = 0;
-
-	lw_pane_fill(all, 0, 0, all.width, LW_STYLE_TITLE, ' ');
-	x = lw_pane_print(all, 1, 0, LW_STYLE_TITLE, "lapwing  %s", app->name) + 3;
-	if (brief)
-		lw_pane_text(all, x, 0, all.width - x - 1, LW_STYLE_TITLE, brief->job);
-	x = 0;
-	for (int i = first_tab(app); i < LW_VIEW_COUNT; i++) {
-		int width = tab_text(app, i, tab);
-
-		if (i == app->current) /* brackets: not by style alone */
-			lw_pane_print(all, x, 1, LW_STYLE_TAB, "[%s]", tab);
-		else
-			lw_pane_text(all, x + 1, 1, width, LW_STYLE_DIM, tab);
-		x += width + 1;
-	}
-	if (first_tab(app) > 0 && first_tab(app) < app->current)
-		lw_pane_rune(all, 0, 1, LW_STYLE_DIM, lw_glyph(all.cells, LW_GLYPH_CUT));
-}
-
-static void draw_bottom(struct lw_app *app, struct lw_pane all)
-{
-	bool has_more = all.width >= 60; /* than the hints of the view */
-	int y = all.height - 1;
-
-	lw_pane_fill(all, 0, y, all.width, LW_STYLE_TITLE, ' ');
-	if (app->mode == LW_APP_SEARCH || app->mode == LW_APP_COMMAND) {
-		int width = lw_text_width(app->line), left = all.width - 3;
-		const char *shown = app->line;
-
-		for (; width > left && *shown; width = lw_text_width(shown)) {
-			shown++; /* the end is what is typed */
-			while ((*shown & 0xc0) == 0x80)
-				shown++;
-		}
-		lw_pane_print(all, 0, y, LW_STYLE_TITLE, "%c%s_",
-			app->mode == LW_APP_SEARCH ? '/' : ':', shown);
-	} else if (app->message[0]) {
-		lw_pane_print(all, 1, y, app->is_error ? LW_STYLE_BAD : LW_STYLE_TITLE, "%s%s",
-			app->is_error ? "! " : "", app->message);
-	} else if (app->data->stage && !lw_app_is_live_shown(app)) {
-		lw_pane_print(all, 1, y, LW_STYLE_TITLE, "%s ...", app->data->stage);
-	} else {
-		lw_hint_draw(app,
-			lw_pane_part(all, 0, 0, all.width - (has_more ? 17 : 1), all.height), y);
-		if (has_more)
-			lw_pane_right(all, all.width - 1, y, 15, LW_STYLE_TITLE, "? help  q leave");
-	}
-	if (app->live && app->mode == LW_APP_VIEW && !lw_app_is_live_shown(app))
-		lw_hint_draw_age(app, all, y);
-}
-
 /* Opens a view that has not seen this analysis. Return: it can be drawn. */
 static bool open_view(struct lw_app *app, struct lw_view *view, struct lw_pane pane)
 {
@@ -202,7 +115,7 @@ void lw_app_draw(struct lw_app *app)
 			all, 0, 1, LW_STYLE_TEXT, "at least %d x %d", LEAST_WIDTH, LEAST_HEIGHT);
 		return;
 	}
-	draw_top(app, all);
+	lw_frame_draw_top(app, all);
 	if (app->mode == LW_APP_HELP) {
 		int n_lines = lw_help_draw(app, body, app->help_top);
 
@@ -213,7 +126,7 @@ void lw_app_draw(struct lw_app *app)
 	} else if (open_view(app, view, body)) {
 		view->ops->draw(view, body);
 	}
-	draw_bottom(app, all);
+	lw_frame_draw_bottom(app, all);
 }
 
 bool lw_app_tick(struct lw_app *app)
@@ -421,25 +334,6 @@ static bool own_request(struct lw_app *app, enum lw_request request)
 	}
 }
 
-static bool click_tab(struct lw_app *app, int x, int y)
-{
-	int at = 0;
-
-	if (y != 1)
-		return false;
-	for (int i = first_tab(app); i < LW_VIEW_COUNT; i++) {
-		char tab[32];
-		int width = tab_text(app, i, tab);
-
-		if (x >= at && x <= at + width) {
-			lw_app_show(app, i);
-			return true;
-		}
-		at += width + 1;
-	}
-	return true;
-}
-
 /* The view that is shown, or what of the program stands before it. */
 static void request(struct lw_app *app, uint32_t key, const struct lw_input *input)
 {
@@ -473,7 +367,7 @@ void lw_app_key(struct lw_app *app, uint32_t key, int x, int y)
 		type(app, key);
 	else if (key == LW_KEY_NONE)
 		return;
-	else if (input.request == LW_REQUEST_CLICK && click_tab(app, x, y))
+	else if (input.request == LW_REQUEST_CLICK && lw_frame_click(app, x, y))
 		return;
 	else if (!lw_app_can_here(app, input.request))
 		lw_app_refuse(app, key);

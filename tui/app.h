@@ -88,6 +88,15 @@ void lw_app_refuse(struct lw_app *app, uint32_t key);
 /** lw_app_is_live_shown() - the overview is that of the running job. */
 bool lw_app_is_live_shown(const struct lw_app *app);
 
+/** lw_frame_draw_top() - frame.c: the job, and the names of the views. */
+void lw_frame_draw_top(struct lw_app *app, struct lw_pane all);
+
+/** lw_frame_draw_bottom() - what is typed, or was said, or is being made, or the keys that matter most. */
+void lw_frame_draw_bottom(struct lw_app *app, struct lw_pane all);
+
+/** lw_frame_click() - show the view whose name is at (@x, @y). Return: it is a place of names. */
+bool lw_frame_click(struct lw_app *app, int x, int y);
+
 /** lw_hint_draw() - the keys that matter most here, on line @y. */
 void lw_hint_draw(const struct lw_app *app, struct lw_pane pane, int y);
 

@@ -100,6 +100,21 @@ void lw_timeline_clip(struct lw_timeline *timeline, int n_columns);
 /** lw_timeline_tensor() - the selected tensor, when tensors are down. LW_NONE: ranks are. */
 int32_t lw_timeline_tensor(const struct lw_timeline *timeline);
 
+/** lw_timeline_fit_step() - step @s of the selected rank takes 80 % of the screen, the cursor stands at its start. */
+void lw_timeline_fit_step(struct lw_timeline *timeline, int32_t s, int n_columns);
+
+/** lw_timeline_fit_pending() - do what timeline->to_fit asks for. */
+void lw_timeline_fit_pending(struct lw_timeline *timeline, int n_columns);
+
+/** lw_timeline_select_first() - the first collective that starts at the cursor or later. */
+void lw_timeline_select_first(struct lw_timeline *timeline, int n_columns);
+
+/** lw_timeline_step_here() - what is selected belongs to it, or the cursor stands in it. LW_NONE: neither. */
+int32_t lw_timeline_step_here(const struct lw_timeline *timeline);
+
+/** lw_timeline_select_tensor() - its row, when tensors are down. */
+void lw_timeline_select_tensor(struct lw_timeline *timeline, int32_t tensor);
+
 /* ---- timeline_details.c ---- */
 
 enum { LW_TIMELINE_TEXT_BYTES = 384, LW_TIMELINE_HEAD_LINES = 6 };
@@ -122,5 +137,10 @@ void lw_timeline_details_draw(struct lw_timeline *timeline, struct lw_pane pane)
 /** lw_timeline_write() - as CSV, the collectives within [from, to), relative, on all ranks. */
 int lw_timeline_write(
 	const struct lw_timeline *timeline, int64_t from_ns, int64_t to_ns, FILE *out);
+
+/* ---- timeline_keys.c ---- */
+
+/** lw_timeline_request() - as lw_view_ops.request. */
+bool lw_timeline_request(struct lw_view *view, const struct lw_input *input);
 
 #endif /* LAPWING_TUI_TIMELINE_H */

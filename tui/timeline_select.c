@@ -307,3 +307,56 @@ int32_t lw_timeline_find(struct lw_timeline *timeline, const char *text, int by,
 	free(is_match);
 	return tensor;
 }
+
+/* @step takes 80 % of the screen, the cursor stands at its start. */
+void lw_timeline_fit_step(struct lw_timeline *timeline, int32_t s, int n_columns)
+{
+	const struct lw_step *step = &timeline->lanes.run->ranks.at[timeline->rank].steps.at[s];
+	int64_t start_ns = step->start_ns - timeline->lanes.ranks[timeline->rank].origin_ns;
+
+	timeline->column_ns = (step->end_ns - step->start_ns) * 5 / 4 / n_columns + 1;
+	lw_timeline_clip(timeline, n_columns);
+	timeline->from_ns = start_ns - timeline->column_ns * (n_columns / 10);
+	timeline->cursor_ns = start_ns;
+	lw_timeline_clip(timeline, n_columns);
+}
+
+/* The first collective that starts at the cursor or later. */
+void lw_timeline_select_first(struct lw_timeline *timeline, int n_columns)
+{
+	timeline->group = LW_NONE;
+	lw_timeline_next(timeline, 1, n_columns);
+}
+
+/* What is selected belongs to it, or the cursor stands in it. */
+int32_t lw_timeline_step_here(const struct lw_timeline *timeline)
+{
+	const struct lw_batch *batch = lw_timeline_batch(timeline, timeline->rank);
+
+	return batch && batch->step != LW_NONE ? batch->step
+					       : lw_timeline_step_at(timeline, timeline->cursor_ns);
+}
+
+void lw_timeline_fit_pending(struct lw_timeline *timeline, int n_columns)
+{
+	const struct lw_rank *rank = &timeline->lanes.run->ranks.at[timeline->rank];
+
+	if (timeline->to_fit == LW_TIMELINE_FIT_ALL) {
+		timeline->column_ns = INT64_MAX;
+		lw_timeline_clip(timeline, n_columns);
+	} else if (timeline->to_fit >= 0 && timeline->to_fit < (int32_t)rank->steps.n) {
+		lw_timeline_fit_step(timeline, timeline->to_fit, n_columns);
+		lw_timeline_select_first(timeline, n_columns);
+	}
+	timeline->to_fit = LW_TIMELINE_FIT_NOTHING;
+	lw_timeline_clip(timeline, n_columns);
+}
+
+void lw_timeline_select_tensor(struct lw_timeline *timeline, int32_t tensor)
+{
+	const struct lw_tensor_lanes *tensors = &timeline->lanes.tensors;
+
+	for (size_t i = 0; timeline->is_by_tensor && i < tensors->n_order; i++)
+		if ((int32_t)tensors->order[i] == tensor)
+			timeline->row = i;
+}
