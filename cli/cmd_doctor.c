@@ -20,6 +20,7 @@
 #include "base/units.h"
 #include "cli/cmd.h"
 #include "cli/probe.h"
+#include "collector/cpu.h"
 #include "generated/schema_doctor.h"
 #include "schema/ring.h"
 #include "schema/rundir.h"
@@ -209,6 +210,69 @@ static void check_ring_space(const struct patient *patient, struct answer *answe
 			: ": give the container more (--shm-size), or use --ring-records");
 }
 
+/* Ranks that the command starts, as its launcher is told: mpirun, horovodrun, torchrun. 0 = it does not say. */
+static long count_ranks(char *const *command, bool *ret_is_elsewhere)
+{
+	static const char *const counts[] = {
+		"-np", "--np", "-n", "--nproc_per_node", "--nproc-per-node", "--num-proc"};
+	static const char *const hosts[] = {"-H", "--host", "--hosts", "-hostfile", "--hostfile",
+		"--host-discovery-script", "--nnodes"};
+	static const char *const launchers[] = {
+		"mpirun", "mpiexec", "horovodrun", "torchrun", "orterun", "prterun"};
+	bool is_launched = false;
+	long n = 0;
+
+	*ret_is_elsewhere = false;
+	for (; *command; command++) {
+		const char *slash = strrchr(*command, '/');
+		size_t n_name = strcspn(*command, "=");
+		const char *value = (*command)[n_name] ? *command + n_name + 1 : command[1];
+
+		for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++)
+			is_launched |= !strcmp(slash ? slash + 1 : *command, launchers[i]);
+		if (!is_launched)
+			continue; /* "nice -n 10 mpirun ..." */
+		for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
+			*ret_is_elsewhere |=
+				strlen(hosts[i]) == n_name && !strncmp(*command, hosts[i], n_name);
+		for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]) && value && !n; i++)
+			if (strlen(counts[i]) == n_name && !strncmp(*command, counts[i], n_name))
+				n = strtol(value, NULL, 10);
+		if (is_python(*command))
+			break; /* what follows are its script and arguments */
+	}
+	return n > 0 ? n : 0;
+}
+
+/* Only of use where ranks train on CPUs, which no look at files tells. */
+static void check_cores(const struct patient *patient, struct answer *answer)
+{
+	struct lw_cpu_cores own;
+	bool is_elsewhere;
+	double n_cores;
+	long n_ranks = count_ranks(patient->command, &is_elsewhere);
+
+	lw_cpu_cores(getpid(), &own);
+	n_cores = own.n_allowed ? own.n_allowed : own.n_online;
+	if (own.quota_cores > 0 && own.quota_cores < n_cores)
+		n_cores = own.quota_cores;
+	if (!n_ranks || is_elsewhere || n_cores <= 0)
+		say(answer, UNSURE,
+			"%.4g cores here; the command does not say how many ranks run on this host",
+			n_cores);
+	else if ((double)n_ranks > n_cores)
+		say(answer, NO,
+			"%ld ranks on %.4g cores: where they train on CPUs they wait for each other's cores, computing depends on the setting, and predictions of other settings are unsure",
+			n_ranks, n_cores);
+	else if ((double)n_ranks == n_cores)
+		say(answer, UNSURE,
+			"%ld ranks on as many cores: where they train on CPUs, their communication takes time from computing; the report says how much",
+			n_ranks);
+	else
+		say(answer, YES, "%.4g cores for %ld ranks (each may start several threads)",
+			n_cores, n_ranks);
+}
+
 static void check_reach(const struct patient *patient, struct answer *answer)
 {
 	const struct lw_probe *program = &patient->program;
@@ -357,6 +421,7 @@ static const struct check {
 	{"library", "Does the tracer load?", true, false, check_library},
 	{"rings", "Is there room to record?", true, false, check_ring_space},
 	{"preload", "Is LD_PRELOAD free?", false, false, check_preload},
+	{"cores", "A core for each rank?", false, true, check_cores},
 	{"reach", "Does LD_PRELOAD reach it?", true, true, check_reach},
 	{"horovod", "Horovod hook", false, true, check_horovod},
 	{"mpi", "MPI hook", false, true, check_mpi},
