@@ -205,6 +205,7 @@ struct lw_rank {
 struct lw_host_cores {    /* cores: what the ranks on one host did with its cores */
 	const char *host; /* of its first rank */
 	size_t store;
+	uint32_t n_bound;          /* ranks that compute on cores */
 	uint32_t n_ranks, n_known; /* known: CPU times recorded over its steps */
 	double n_cores;            /* that they may use together; NAN = not recorded */
 	double used_cores;         /* sum of the known; NAN = none known */
@@ -230,6 +231,7 @@ struct lw_run {
 	lw_vec(struct lw_probe_op) probes;  /* in the order in which they ran; empty: no probe */
 	lw_vec(struct lw_host_cores) cores; /* cores: by first rank */
 	double core_wait_frac; /* cores: the most of the contended hosts, 0 = none: computing depends on settings */
+	double core_crowd_frac; /* cores: there, of the ranks that compute on cores, more than cores / cores; 0 = none */
 	lw_vec(struct lw_diag) diags;
 	int32_t size;    /* ranks of the job; >= ranks.n */
 	uint64_t n_lost; /* records that were dropped */

@@ -153,6 +153,7 @@ static void add_up_host(const struct lw_run *run, struct lw_host_cores *host)
 		host->used_cores = isnan(host->used_cores) ? rank->used_cores
 							   : host->used_cores + rank->used_cores;
 		host->core_wait_frac = fmax(host->core_wait_frac, rank->core_wait_frac);
+		host->n_bound += rank->is_cpu_bound;
 		if (rank->is_cpu_bound && rank->core_wait_frac > CONTENDED_FRAC)
 			host->contended_frac = fmax(host->contended_frac, rank->core_wait_frac);
 	}
@@ -193,7 +194,7 @@ int lw_run_cores(struct lw_run *run)
 	int status;
 
 	lw_run_diag_reset(run, "cores");
-	run->core_wait_frac = 0;
+	run->core_wait_frac = run->core_crowd_frac = 0;
 	lw_vec_foreach (rank, &run->ranks)
 		measure_rank(rank);
 	status = find_hosts(run);
@@ -201,6 +202,9 @@ int lw_run_cores(struct lw_run *run)
 		if (status < 0 || !(host->contended_frac > 0))
 			continue;
 		run->core_wait_frac = fmax(run->core_wait_frac, host->contended_frac);
+		if (host->n_cores > 0)
+			run->core_crowd_frac =
+				fmax(run->core_crowd_frac, host->n_bound / host->n_cores - 1);
 		status = lw_run_diag(run, "cores", LW_CORES_CONTENDED, 1,
 			"ranks on host %s used %.2f of %.4g cores, and computing waited for a free one in %.0f %% of a step (the most of %u ranks): how long computing takes then depends on the setting, so predictions of other settings are less sure, by at least that much",
 			host->host, host->used_cores, host->n_cores, 100 * host->contended_frac,

@@ -178,6 +178,8 @@ int lw_replay_new(struct lw_run *run, struct lw_replay **ret_replay)
 		status = check_replay(replay);
 	if (status == LW_OK)
 		replay->core_wait_ns = run->core_wait_frac * replay->recorded_ns;
+	if (status == LW_OK)
+		replay->core_crowd_frac = run->core_crowd_frac;
 	if (status < 0)
 		lw_replay_free(replay);
 	else
@@ -391,6 +393,7 @@ static void doubt_ranks(double n_doublings, struct lw_prediction *prediction)
  * Where ranks wait for cores, computing depends on what else runs, and that on the setting. None of the recorded
  * wait may remain, or as much may come to it; and for each doubling of how often the loop wakes up a quarter
  * more, which covers what was measured (docs/results/cpu.md: up to 1.8 of the wait at 20 times as many rounds).
+ * Where more ranks compute than there are cores, operations wait for them too: a step up to as many times as long.
  * Of more ranks on the same full cores each takes up to as many times as long as there are more.
  */
 static const double more_wake_ups_frac = 0.25;
@@ -404,7 +407,8 @@ static void doubt_cores(const struct lw_replay *replay, struct lw_prediction *pr
 		return;
 	if (!replay->is_ddp && prediction->cycle_ns > 0)
 		n_doublings = log2((double)replay->setting.cycle_ns / prediction->cycle_ns);
-	prediction->error.cores_ns = wait_ns * (1 + more_wake_ups_frac * fmax(n_doublings, 0));
+	prediction->error.cores_ns = wait_ns * (1 + more_wake_ups_frac * fmax(n_doublings, 0)) +
+				     replay->core_crowd_frac * prediction->step_ns.value;
 	prediction->step_ns.low -= wait_ns;
 	prediction->step_ns.high += prediction->error.cores_ns;
 	prediction->step_ns.how = LW_ASSUMED;

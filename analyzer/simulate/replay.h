@@ -63,7 +63,8 @@ struct lw_replay {
 	double error_frac; /* of the replay before it was corrected: |bias| / recorded */
 	/* of a step, what a prediction may be too high by: a rank had to compute and no core was free, where cores are contended; else 0 */
 	double core_wait_ns;
-	uint32_t n_clamped; /* ready times outside their step */
+	double core_crowd_frac; /* run->core_crowd_frac */
+	uint32_t n_clamped;     /* ready times outside their step */
 	struct lw_hvd_sim *sim;
 	int64_t *step_ns; /* scratch: [input.n_steps][n_ranks] */
 };

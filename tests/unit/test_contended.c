@@ -64,6 +64,10 @@ static void intervals_grow_by_what_computing_waits_for_cores(void **state)
 		fabs(contended.step_ns.high - calm.step_ns.high - contended.error.cores_ns) < 1);
 	assert_int_equal(contended.step_ns.how, LW_ASSUMED);
 	assert_non_null(strstr(contended.step_ns.why, "cores of this run are contended"));
+	run->core_crowd_frac = 1; /* two ranks that compute on one core */
+	calm = predict(run, &whatif);
+	assert_true(fabs(calm.error.cores_ns - contended.error.cores_ns - calm.step_ns.value) < 1);
+	run->core_crowd_frac = 0;
 	whatif.cycle_ns = 100 * JOB_MS; /* fewer rounds: twice as long at most */
 	contended = predict(run, &whatif);
 	assert_true(fabs(contended.error.cores_ns - wait_ns) < 1);

@@ -100,6 +100,8 @@ static void a_thread_that_computes_and_waits_for_cores_is_contended(void **state
 	assert_int_equal(run->cores.at[0].n_known, 2);
 	assert_true(run->cores.at[0].contended_frac > 0);
 	assert_near(run->core_wait_frac, 0.3 * (1 - blocked));
+	assert_int_equal(run->cores.at[0].n_bound, 2);
+	assert_true(run->core_crowd_frac == 0);
 	assert_int_equal(run_fixture_diag(run, LW_CORES_CONTENDED), 1);
 	assert_non_null(strstr(lw_run_diag_text(run, LW_CORES_CONTENDED), "used 1.98 of 2 cores"));
 	/* asked again it says the same once */
