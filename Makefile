@@ -1,5 +1,5 @@
 # A thin front for the CMake presets: see CMakePresets.json. `make demo` and `make check` are the two to know.
-.PHONY: all demo check check-versions rig bench screens sanitize format clean setup
+.PHONY: all demo check check-versions rig rig-cpu bench screens sanitize format clean setup
 export LAPWING_PYTHON ?= $(CURDIR)/.venv/bin/python3
 
 all: build/build.ninja
@@ -23,6 +23,9 @@ check-versions: setup all
 rig: setup all
 	tests/rig/measure.py
 	tests/rig/judge.py; judged=$$?; tests/rig/ddp_truth.py --results docs/results/ddp.md && exit $$judged
+
+rig-cpu: setup all
+	tests/rig/cpu.py
 
 bench: setup all
 	scripts/bench.sh docs/results/bench.md

@@ -107,6 +107,11 @@ struct lw_traffic { /* load: TCP payload so far, sum over the sockets of a rank 
 	uint64_t sent_bytes, received_bytes;
 };
 
+struct lw_cpu_sample { /* load: of a rank, or of its training thread, so far */
+	int64_t at_ns, used_ns;
+	int64_t waited_ns; /* ready to run without a core; LW_NS_UNKNOWN */
+};
+
 struct lw_cycle { /* load: one recorded coordination round */
 	int64_t start_ns, end_ns;
 	int op; /* enum lw_cycle_op */
@@ -186,7 +191,26 @@ struct lw_rank {
 	uint64_t tcp_acked_bytes, tcp_received_bytes; /* as the kernel says, same sockets */
 	uint64_t n_sockets;
 	lw_vec(struct lw_traffic) traffic; /* by at_ns, cumulative */
+	int64_t training_thread_id; /* load: who waits for results, else who hands gradients over; 0 = nobody */
+	lw_vec(struct lw_cpu_sample) cpu, training_cpu; /* load: by at_ns; empty: not recorded */
+	char *cpus;         /* load: that it may use, "0-3"; NULL = not recorded */
+	double quota_cores; /* load: CPU time it may use a second; 0 = no limit */
+	/* cores: over the counted steps; NAN = not known */
+	double used_cores, waited_cores; /* all its threads: with a core, ready but without one */
+	double core_wait_frac; /* of a step: its training thread had to compute and no core was free */
+	bool is_cpu_bound;     /* cores: it computes on cores, not on a GPU that it sleeps for */
 	int64_t clock; /* ranks with the same value share a clock: their times compare directly */
+};
+
+struct lw_host_cores {    /* cores: what the ranks on one host did with its cores */
+	const char *host; /* of its first rank */
+	size_t store;
+	uint32_t n_bound;          /* ranks that compute on cores */
+	uint32_t n_ranks, n_known; /* known: CPU times recorded over its steps */
+	double n_cores;            /* that they may use together; NAN = not recorded */
+	double used_cores;         /* sum of the known; NAN = none known */
+	double core_wait_frac;     /* the most of its ranks; NAN = not known */
+	double contended_frac; /* the same of ranks that compute on cores, where it matters; else 0 */
 };
 
 struct lw_diag {
@@ -203,8 +227,11 @@ struct lw_run {
 	lw_vec(struct lw_store *) stores; /* as given on the command line */
 	lw_vec(struct lw_rank) ranks;     /* by rank */
 	lw_vec(struct lw_tensor) tensors;
-	lw_vec(struct lw_group) groups;    /* by last_start_ns */
-	lw_vec(struct lw_probe_op) probes; /* in the order in which they ran; empty: no probe */
+	lw_vec(struct lw_group) groups;     /* by last_start_ns */
+	lw_vec(struct lw_probe_op) probes;  /* in the order in which they ran; empty: no probe */
+	lw_vec(struct lw_host_cores) cores; /* cores: by first rank */
+	double core_wait_frac; /* cores: the most of the contended hosts, 0 = none: computing depends on settings */
+	double core_crowd_frac; /* cores: there, of the ranks that compute on cores, more than cores / cores; 0 = none */
 	lw_vec(struct lw_diag) diags;
 	int32_t size;       /* ranks of the job; >= ranks.n */
 	bool is_size_known; /* else it is the least that there are */
@@ -222,6 +249,7 @@ struct lw_run {
 /* Kinds that another stage asks for. */
 #define LW_STEP_NONE        "no steps"
 #define LW_STEP_TWO_LENGTHS "two lengths"
+#define LW_CORES_CONTENDED  "cores contended"
 
 enum { LW_DIAG_MAX_TEXTS = 8 }; /* of one kind */
 
@@ -292,6 +320,7 @@ int lw_run_match(struct lw_run *run);   /* reconstruct/match.c */
 int lw_run_steps(struct lw_run *run);   /* reconstruct/step.c */
 int lw_run_phases(struct lw_run *run);  /* reconstruct/phase.c: the four phases of every step */
 int lw_run_overlap(struct lw_run *run); /* reconstruct/overlap.c: compute, hidden, exposed, idle */
+int lw_run_cores(struct lw_run *run);   /* reconstruct/cores.c: cores used, and waited for */
 int lw_run_store_results(
 	struct lw_run *run); /* reconstruct/results.c: tables step, phase, overlap, diag */
 

@@ -26,6 +26,7 @@
 
 #include "base/err.h"
 #include "base/units.h"
+#include "collector/cpu.h"
 #include "collector/drain.h"
 #include "collector/process.h"
 #include "collector/writer.h"
@@ -33,6 +34,7 @@
 
 #define SLOW_TICK_NS  (100 * LW_NS_PER_MS)
 #define FAST_TICK_NS  (10 * LW_NS_PER_MS)
+#define SAMPLE_NS     (LW_NS_PER_S / 2)  /* CPU times: 0.2 ms a process of 12 threads */
 #define RESCAN_NS     LW_NS_PER_S        /* inotify may overflow; pids that cannot be watched */
 #define FIRST_RING_NS (10 * LW_NS_PER_S) /* patience for the first ring (LW_UNTIL_GONE) */
 #define TERM_NS       (10 * LW_NS_PER_S) /* patience after SIGTERM */
@@ -43,12 +45,14 @@ struct collector {
 	const struct lw_collect_options *options;
 	struct lw_drain drain;
 	struct lw_writer *writer;
+	struct lw_cpu_sampler *sampler;
 	char out[PATH_MAX];
 	lw_vec(struct lw_process *) processes; /* not ended yet */
 	size_t n_processes;                    /* ever seen */
 	int lock_fd, epoll_fd, timer_fd, signal_fd, inotify_fd, starter_fd;
 	int64_t now_ns, tick_ns;
 	int64_t changed_ns;  /* a process appeared or ended */
+	int64_t sampled_ns;  /* CPU times were read */
 	int64_t scanned_ns;  /* the directory was read, unwatched pids were asked */
 	int64_t deadline_ns; /* end at the latest then; INT64_MAX = no hurry */
 	bool must_scan, is_stopped;
@@ -229,6 +233,7 @@ static void drop_process(struct collector *c, struct lw_process *process)
 		if (c->processes.at[i] != process)
 			continue;
 		c->processes.at[i] = c->processes.at[--c->processes.n];
+		lw_cpu_forget(c->sampler, process);
 		process_free(process);
 		return;
 	}
@@ -345,10 +350,16 @@ static void forget_what_ended(struct collector *c)
 			drop_process(c, c->processes.at[i]);
 }
 
+static bool must_sample(const struct collector *c)
+{
+	return c->drain.rings.n && c->now_ns - c->sampled_ns >= SAMPLE_NS;
+}
+
 /* Is there anything that a transaction would store? Also says how quickly the rings fill. */
 static bool has_news(struct collector *c)
 {
-	bool has_any = c->must_scan || c->now_ns - c->scanned_ns >= RESCAN_NS, is_quick = false;
+	bool has_any = c->must_scan || c->now_ns - c->scanned_ns >= RESCAN_NS || must_sample(c);
+	bool is_quick = false;
 
 	for (size_t i = 0; i < c->drain.rings.n; i++) {
 		struct lw_ring *ring = c->drain.rings.at[i];
@@ -391,6 +402,10 @@ static int look(struct collector *c)
 		c->drain.rings.at[i]->is_final = is_final(c->drain.rings.at[i]);
 	n = lw_drain_take(&c->drain, c->now_ns);
 	status = lw_writer_put(c->writer, &c->drain);
+	if (status == LW_OK && must_sample(c)) {
+		status = lw_cpu_sample(c->sampler, &c->drain);
+		c->sampled_ns = c->now_ns;
+	}
 	if (status == LW_OK)
 		status = end_what_ended(c);
 	if (status == LW_OK)
@@ -512,6 +527,7 @@ static void close_all(struct collector *c)
 	const int fds[] = {
 		c->epoll_fd, c->timer_fd, c->signal_fd, c->inotify_fd, c->starter_fd, c->lock_fd};
 
+	lw_cpu_sampler_free(c->sampler);
 	lw_writer_close(c->writer);
 	lw_drain_close(&c->drain);
 	for (size_t i = 0; i < c->processes.n; i++)
@@ -543,6 +559,8 @@ static int collect_once(const struct lw_collect_options *options, bool *ret_has_
 		status = take_lock(&c);
 	if (status == LW_OK)
 		status = open_out(&c);
+	if (status == LW_OK)
+		status = lw_cpu_sampler_new(lw_writer_store(c.writer), &c.sampler);
 	if (status == LW_OK)
 		status = open_events(&c);
 	if (status == LW_OK) {

@@ -35,6 +35,9 @@ int lw_writer_resume_copy(const char *old_path, const char *path, struct lw_writ
 /** lw_writer_close() - close the file as it stands; an open transaction is undone. NULL is allowed. */
 void lw_writer_close(struct lw_writer *writer);
 
+/** lw_writer_store() - its run file, for rows that come from no ring; inside its transactions, gone when it is closed. */
+struct lw_store *lw_writer_store(struct lw_writer *writer);
+
 /** lw_writer_begin() - Return: LW_OK; LW_ERR_STATE: somebody else writes just now, try later. */
 int lw_writer_begin(struct lw_writer *writer);
 int lw_writer_commit(struct lw_writer *writer);

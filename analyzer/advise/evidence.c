@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyzer/advise/advise.h"
+#include "analyzer/advise/trial.h"
 #include "base/units.h"
 
 static const double FEW_SIZES_RATIO = 1.5; /* largest over smallest operation: "one size" */
@@ -74,9 +74,40 @@ static int find_extrapolated(
 	return status;
 }
 
+/* Of each adviser the best of what contended cores can turn into a loss. */
+static int find_eaten(const struct lw_adviser *self, struct lw_advice_list *list)
+{
+	const struct lw_trial *row, *best = NULL;
+	char wait[LW_UNIT_TEXT_BYTES];
+	int status = LW_OK;
+
+	lw_vec_foreach (row, &list->tried) {
+		bool is_last = row + 1 == list->tried.at + list->tried.n ||
+			       strcmp(row->id, row[1].id) != 0;
+
+		if (!strcmp(row->id, lw_adviser_sensitivity.id) ||
+			!strcmp(row->id, lw_adviser_ranks.id))
+			continue; /* answers, not advice */
+		if (lw_advise_is_eaten(list, row) &&
+			(!best || row->gain_ns.value > best->gain_ns.value))
+			best = row;
+		if (!is_last || !best || status < 0)
+			continue;
+		status = lw_advise_find(list, self->id,
+			"not said: %s (%s) would save %.1f %% of a step if computing stayed the same, but cores are contended: a step waits %s for one, and that may as well double",
+			best->label, best->id, 100 * lw_advise_gain_frac(list, best).value,
+			lw_ns_format(list->replay->core_wait_ns, wait));
+		best = NULL;
+	}
+	return status;
+}
+
 static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
 	int status = find_steps(self, list);
+
+	if (status == LW_OK)
+		status = find_eaten(self, list);
 
 	if (list->replay->is_ddp)
 		return status;

@@ -303,7 +303,7 @@ static int add_nothing(const struct lw_adviser *self, struct search *search)
 	const struct lw_trial *best = best_of(search, false);
 	size_t n_unknown = count_unknown(search);
 	char setting[96], now[96], step[LW_UNIT_TEXT_BYTES], gain[LW_UNIT_TEXT_BYTES];
-	char low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
+	char low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES], wait[LW_UNIT_TEXT_BYTES];
 	const char *whose =
 		search->replay->is_setting_known ? "recorded setting" : "assumed default";
 
@@ -317,6 +317,15 @@ static int add_nothing(const struct lw_adviser *self, struct search *search)
 			whose, now, lw_ns_format(search->list->base.step_ns.value, step),
 			search->list->tried.n - search->first - 1);
 	write_setting(best->prediction.fusion_bytes, best->prediction.cycle_ns, setting);
+	if (search->replay->core_wait_ns > 0)
+		return lw_advise_find(search->list, self->id,
+			"whether another setting is better than the %s (%s, %s a step) cannot be told from this run: its cores are contended, a step waits %s for one, and how long depends on the setting; one of the best of %zu others (%s) is predicted to save %s, with an error of %s to %s. Measure it, or give the ranks more cores",
+			whose, now, lw_ns_format(search->list->base.step_ns.value, step),
+			lw_ns_format(search->replay->core_wait_ns, wait),
+			search->list->tried.n - search->first - 1, setting,
+			lw_ns_format(best->gain_ns.value, gain),
+			lw_ns_format(best->gain_ns.low, low),
+			lw_ns_format(best->gain_ns.high, high));
 	return lw_advise_find(search->list, self->id,
 		"the %s (%s) is as good as anything this run can tell: %s a step; one of the best of %zu others (%s) is predicted to save %s, but the error of that is %s to %s",
 		whose, now, lw_ns_format(search->list->base.step_ns.value, step),

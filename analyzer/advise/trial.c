@@ -125,6 +125,14 @@ bool lw_advise_is_sure(const struct lw_advice_list *list, const struct lw_trial 
 	return trial->gain_ns.low > MIN_GAIN_FRAC * list->base.step_ns.value;
 }
 
+bool lw_advise_is_eaten(const struct lw_advice_list *list, const struct lw_trial *trial)
+{
+	double cores_ns = trial->prediction.error.cores_ns / trial->prediction.n_passes;
+
+	return !lw_advise_is_sure(list, trial) &&
+	       trial->gain_ns.low + cores_ns > MIN_GAIN_FRAC * list->base.step_ns.value;
+}
+
 int lw_advise_cannot_tell(
 	struct lw_advice_list *list, const char *id, const struct lw_trial *trial, const char *what)
 {

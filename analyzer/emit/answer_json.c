@@ -22,6 +22,8 @@ static void put_error(struct lw_json *json, const struct lw_forecast *forecast)
 	lw_json_double(json, "settings", error->settings_ns);
 	lw_json_double(json, "ranks", error->ranks_ns);
 	lw_json_double(json, "sizes", error->sizes_ns);
+	if (error->cores_ns > 0)
+		lw_json_double(json, "cores", error->cores_ns);
 	lw_json_double(json, "replay_adds", lw_answer_replay_adds_ns(forecast));
 	lw_json_object_end(json);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyzer/emit/quality.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "analyzer/emit/wrap.h"
@@ -20,6 +21,44 @@ void lw_quality_diags(const struct lw_run *run, FILE *out)
 
 	lw_vec_foreach (diag, &run->diags)
 		print_diag(diag, out);
+}
+
+static void write_cores(const struct lw_host_cores *host, char *text, size_t text_bytes)
+{
+	int n;
+
+	if (isnan(host->n_cores)) {
+		snprintf(text, text_bytes,
+			"cores: not recorded, so nothing tells whether ranks competed for them");
+		return;
+	}
+	if (isnan(host->used_cores)) {
+		snprintf(text, text_bytes,
+			"cores: %.4g on %s; CPU times cover less than a second of the steps, so nothing tells whether ranks competed for them",
+			host->n_cores, host->host);
+		return;
+	}
+	n = snprintf(text, text_bytes, "cores: %u of %u ranks on %s used %.2f of %.4g; ",
+		host->n_known, host->n_ranks, host->host, host->used_cores, host->n_cores);
+	snprintf(text + n, text_bytes - (size_t)n,
+		isnan(host->core_wait_frac) ? "how long computing waited for one is not known"
+					    : "computing waited for one in %.1f %% of a step",
+		100 * host->core_wait_frac);
+}
+
+/* Findings say what is odd; this says too that nothing is. */
+void lw_quality_cores(const struct lw_run *run, FILE *out)
+{
+	const struct lw_host_cores *host;
+	char text[512];
+
+	lw_vec_foreach (host, &run->cores) {
+		write_cores(host, text, sizeof(text));
+		fputs("  ", out);
+		lw_print_wrapped(out, 2, 2, text);
+		if (isnan(host->n_cores))
+			return; /* once is enough */
+	}
 }
 
 static bool is_of_advisers(const struct lw_diag *diag)

@@ -20,6 +20,9 @@ void lw_quality_diags(const struct lw_run *run, FILE *out);
  */
 void lw_quality_text(const struct lw_run *run, FILE *out);
 
+/** lw_quality_cores() - a line for each host: cores, what the ranks used of them, how long computing waited for one. */
+void lw_quality_cores(const struct lw_run *run, FILE *out);
+
 /** lw_quality_ranks() - "4 ranks", of a run that does not hold all "1 of 3 ranks". Return: @text. */
 enum { LW_RANKS_TEXT_BYTES = 48 };
 const char *lw_quality_ranks(

@@ -126,6 +126,25 @@ static void put_model(struct lw_json *json, const struct lw_analysis *analysis)
 	lw_json_object_end(json);
 }
 
+static void put_cores(struct lw_json *json, const struct lw_run *run)
+{
+	const struct lw_host_cores *host;
+
+	lw_json_array(json, "cores");
+	lw_vec_foreach (host, &run->cores) {
+		lw_json_object(json, NULL);
+		lw_json_string(json, "host", host->host);
+		lw_json_int(json, "n_ranks", host->n_ranks);
+		lw_json_int(json, "n_known", host->n_known);
+		lw_json_double(json, "n_cores", host->n_cores);
+		lw_json_double(json, "used_cores", host->used_cores);
+		lw_json_double(json, "core_wait_frac", host->core_wait_frac);
+		lw_json_bool(json, "is_contended", host->contended_frac > 0);
+		lw_json_object_end(json);
+	}
+	lw_json_array_end(json);
+}
+
 static void put_stragglers(struct lw_json *json, const struct lw_summary *summary)
 {
 	const struct lw_straggler *straggler;
@@ -236,6 +255,7 @@ int lw_report_json(const struct lw_analysis *analysis, FILE *out)
 	lw_json_object_end(json);
 	put_model(json, analysis);
 	put_stragglers(json, summary);
+	put_cores(json, analysis->run);
 	lw_json_object(json, "loss");
 	lw_json_int(json, "n_dropped", (int64_t)analysis->run->n_lost);
 	lw_json_int(json, "n_missing_ranks", analysis->run->n_missing_ranks);

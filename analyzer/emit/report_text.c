@@ -322,6 +322,7 @@ static void print_findings(FILE *out, const struct lw_run *run, const struct lw_
 {
 	fprintf(out, "Quality of this run\n  %zu steps counted, %zu left out; %llu records lost\n",
 		summary->n_steps, summary->n_excluded, (unsigned long long)run->n_lost);
+	lw_quality_cores(run, out);
 	lw_quality_diags(run, out);
 }
 

@@ -113,7 +113,10 @@ static int add_rank(struct lw_run *run, struct candidate *from)
 		.start_ns = from->start_ns,
 		.end_ns = from->has_ended ? from->end_ns : LW_NS_UNKNOWN,
 		.died = from->died,
-		.clock = from->clock};
+		.clock = from->clock,
+		.used_cores = NAN,
+		.waited_cores = NAN,
+		.core_wait_frac = NAN};
 
 	for (size_t i = 0; i < sizeof(rank.setting) / sizeof(rank.setting[0]); i++)
 		rank.setting[i] = (double)NAN;

@@ -59,6 +59,9 @@ int lw_load_rows(struct lw_loader *loader);
 /** lw_load_traffic() - sockets: totals and the cumulative curve of every rank of this store. */
 int lw_load_traffic(struct lw_loader *loader);
 
+/** lw_load_cores() - tables cores and cpu_sample; asked by lw_load_rows(). */
+int lw_load_cores(struct lw_loader *loader);
+
 /** lw_load_findings() - tables loss and hook as diags. */
 int lw_load_findings(struct lw_loader *loader);
 

@@ -143,6 +143,8 @@ static int add_ready(struct lw_loader *loader, sqlite3_stmt *row)
 		return LW_OK;
 	}
 	ready.tensor = tensor_of(loader, row, 3);
+	if (!rank->training_thread_id)
+		rank->training_thread_id = sqlite3_column_int64(row, 0);
 	return lw_vec_push(&rank->readies, ready);
 }
 
@@ -196,6 +198,8 @@ static int add_wait(struct lw_loader *loader, sqlite3_stmt *row)
 
 	if (!rank || !interval_of(loader, row, 1, &wait.start_ns, &wait.end_ns))
 		return LW_OK;
+	if (!rank->waits.n) /* gradients of a GPU are handed over by a thread of autograd's */
+		rank->training_thread_id = sqlite3_column_int64(row, 0);
 	return lw_vec_push(&rank->waits, wait);
 }
 
@@ -396,6 +400,8 @@ int lw_load_rows(struct lw_loader *loader)
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && status == LW_OK; i++)
 		status = lw_load_each(loader, tables[i].sql, tables[i].row);
+	if (status == LW_OK) /* who trains is known now */
+		status = lw_load_cores(loader);
 	HASH_ITER(hh, loader->texts, text, next)
 	{
 		HASH_DEL(loader->texts, text);

@@ -119,6 +119,9 @@ static void free_rank(struct lw_rank *rank)
 	lw_vec_free(&rank->steps);
 	lw_vec_free(&rank->step_marks);
 	lw_vec_free(&rank->traffic);
+	lw_vec_free(&rank->cpu);
+	lw_vec_free(&rank->training_cpu);
+	free(rank->cpus);
 	free(rank->host);
 }
 
@@ -148,6 +151,7 @@ void lw_run_free(struct lw_run *run)
 	lw_vec_free(&run->tensors);
 	lw_vec_free(&run->groups);
 	lw_vec_free(&run->probes);
+	lw_vec_free(&run->cores);
 	lw_vec_free(&run->diags);
 	free(run->batch_slots);
 	free(run);

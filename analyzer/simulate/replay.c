@@ -176,6 +176,10 @@ int lw_replay_new(struct lw_run *run, struct lw_replay **ret_replay)
 		status = calibrate(replay);
 	if (status == LW_OK)
 		status = check_replay(replay);
+	if (status == LW_OK)
+		replay->core_wait_ns = run->core_wait_frac * replay->recorded_ns;
+	if (status == LW_OK)
+		replay->core_crowd_frac = run->core_crowd_frac;
 	if (status < 0)
 		lw_replay_free(replay);
 	else
@@ -385,6 +389,39 @@ static void doubt_ranks(double n_doublings, struct lw_prediction *prediction)
 	prediction->step_ns.how = LW_ASSUMED;
 }
 
+/*
+ * Where ranks wait for cores, computing depends on what else runs, and that on the setting. None of the recorded
+ * wait may remain, or as much may come to it; and for each doubling of how often the loop wakes up a quarter
+ * more, which covers what was measured (docs/results/cpu.md: up to 1.8 of the wait at 20 times as many rounds).
+ * Where more ranks compute than there are cores, operations wait for them too: a step up to as many times as long.
+ * Of more ranks on the same full cores each takes up to as many times as long as there are more.
+ */
+static const double more_wake_ups_frac = 0.25;
+
+static void doubt_cores(const struct lw_replay *replay, struct lw_prediction *prediction)
+{
+	double n_more = (double)prediction->n_ranks / replay->input.n_ranks - 1;
+	double wait_ns = replay->core_wait_ns * prediction->n_passes, n_doublings = 0;
+
+	if (!(wait_ns > 0) || prediction->is_recorded)
+		return;
+	if (!replay->is_ddp && prediction->cycle_ns > 0)
+		n_doublings = log2((double)replay->setting.cycle_ns / prediction->cycle_ns);
+	prediction->error.cores_ns = wait_ns * (1 + more_wake_ups_frac * fmax(n_doublings, 0)) +
+				     replay->core_crowd_frac * prediction->step_ns.value;
+	prediction->step_ns.low -= wait_ns;
+	prediction->step_ns.high += prediction->error.cores_ns;
+	prediction->step_ns.how = LW_ASSUMED;
+	if (n_more > 0)
+		prediction->step_ns.high += n_more * prediction->step_ns.value;
+	if (n_more != 0)
+		prediction->step_ns.why =
+			"the cores of this run are contended, so on the same hosts other ranks would not compute as the recorded ones do: the upper end assumes that more ranks get the less of them each";
+	else if (!prediction->is_extrapolated)
+		prediction->step_ns.why =
+			"the cores of this run are contended: how long computing takes depends on the setting, and it is assumed to wait for cores not at all, or twice as long as now, and longer with shorter cycles";
+}
+
 int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 	struct lw_prediction *ret_prediction, double *ret_step_ns)
 {
@@ -440,6 +477,7 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 	if (job.is_ddp && !prediction.is_recorded)
 		share_otherwise(replay, &job, &prediction, raw_ns, sorted, step_ns);
 	doubt_ranks(n_doublings, &prediction);
+	doubt_cores(replay, &prediction);
 	prediction.step_ns.low = fmax(prediction.step_ns.low, 0);
 	for (uint32_t s = 0; ret_step_ns && s < n; s++)
 		ret_step_ns[s] = raw_ns[s] + replay->bias_ns;
@@ -460,6 +498,7 @@ struct lw_figure lw_replay_gain(const struct lw_replay *replay, const struct lw_
 	double replicate_ns[LW_WIRE_REPLICATES];
 	/* of one that is extrapolated who asks counts the whole doubt */
 	double ranks_ns = other->is_extrapolated ? 0 : other->error.ranks_ns / other->n_passes;
+	double cores_ns = other->is_extrapolated ? 0 : other->error.cores_ns / other->n_passes;
 
 	if (!saved_ns) {
 		gain.why = "no memory";
@@ -478,8 +517,10 @@ struct lw_figure lw_replay_gain(const struct lw_replay *replay, const struct lw_
 		     lw_stats_middle(saved_ns + 2 * n, n) / other->n_passes;
 	off_ns = pow(hypot(replay->bias_ns, other_setting_ns(other->step_ns.value)), 2) +
 		 wire_ns * wire_ns + pow(ranks_ns, 2);
-	gain.low = gain.value - sqrt(pow(middle_ns - low_ns, 2) + off_ns);
+	gain.low = gain.value - sqrt(pow(middle_ns - low_ns, 2) + off_ns) - cores_ns;
 	gain.high = gain.value + sqrt(pow(high_ns - middle_ns, 2) + off_ns);
+	if (cores_ns > 0)
+		gain.high += replay->core_wait_ns;
 	free(saved_ns);
 	return gain;
 }

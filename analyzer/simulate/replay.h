@@ -60,8 +60,11 @@ struct lw_replay {
 	/* what the replay of the recorded setting showed */
 	double bias_ns;     /* recorded - simulated middle half, added to every prediction */
 	double residual_ns; /* half width of the 95 % interval of recorded - simulated, step by step */
-	double error_frac;  /* of the replay before it was corrected: |bias| / recorded */
-	uint32_t n_clamped; /* ready times outside their step */
+	double error_frac; /* of the replay before it was corrected: |bias| / recorded */
+	/* of a step, what a prediction may be too high by: a rank had to compute and no core was free, where cores are contended; else 0 */
+	double core_wait_ns;
+	double core_crowd_frac; /* run->core_crowd_frac */
+	uint32_t n_clamped;     /* ready times outside their step */
 	struct lw_hvd_sim *sim;
 	int64_t *step_ns; /* scratch: [input.n_steps][n_ranks] */
 };
@@ -104,13 +107,14 @@ struct lw_whatif {
 	((struct lw_whatif){NAN, NAN, 0, 1, 1, 1, 0, NULL, false, 0, 0, 0, false, 0, 0, 0, 0})
 
 /* What the interval of a prediction is made of: half widths, ns. They are independent of each other, so
- * their squares add up; only what is not known about sizes is added as it is. */
+ * their squares add up; only what is not known about sizes, and of contended cores, is added as it is. */
 struct lw_prediction_error {
 	double steps_ns;  /* the steps of a run differ */
 	double replay_ns; /* what the replay of the recorded setting missed, corrected or not */
 	double costs_ns;  /* the costs of its operations were fitted */
 	double settings_ns; /* what is missed of other settings alone; of the recorded one: of a repeat */
 	double ranks_ns; /* other ranks: upwards; what a ring does not say of messages among them */
+	double cores_ns; /* contended cores: upwards; computing may wait this much longer for one */
 	double sizes_ns; /* sizes, and operations at a time, that the run does not hold */
 };
 

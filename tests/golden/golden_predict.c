@@ -57,7 +57,7 @@ static struct lw_forecast make_forecast(
 	prediction->n_ranks = n_ranks;
 	prediction->n_passes = 1;
 	prediction->is_recorded = n_ranks == 4 && fusion_bytes == 128 << 20 && cycle_ns == 5e6;
-	prediction->error = (struct lw_prediction_error){1e6, 2e6, 0.5e6, 3e6, 0, 0};
+	prediction->error = (struct lw_prediction_error){1e6, 2e6, 0.5e6, 3e6, 0, 0, 0};
 	forecast.scaling[LW_SCALING_CSF] = (struct lw_figure){0.5, 0.4, 0.6, LW_FITTED, NULL};
 	forecast.scaling[LW_SCALING_OSF] = (struct lw_figure){
 		0.75, NAN, NAN, LW_PREDICTED, "a closed model gives no interval"};

@@ -1,5 +1,5 @@
 #!/bin/bash
-# run.sh TRANSPORT N WORKER-ARGUMENTS : real Horovod over gloo or mpi, one rank a namespace of net.sh, each with a host
+# run.sh gloo|mpi|local N WORKER-ARGUMENTS : real Horovod over gloo or mpi, one rank a namespace of net.sh, each with a host
 # name of its own. The environment (HOROVOD_*, LD_PRELOAD) reaches the ranks. Prints rank 0's line of worker.py.
 # LAPWING_PYTHON is the python3 that has Horovod.
 set -u
@@ -37,6 +37,13 @@ run_mpi() {
 		--mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include 198.18.77.0/24 --mca oob_tcp_if_include 198.18.77.0/24 \
 		--mca btl_tcp_eager_limit 8388608 --mca btl_tcp_rndv_eager_limit 8388608 --mca btl_tcp_max_send_size 8388608 \
 		--mca mpi_yield_when_idle 1 "$python" "$here/worker.py" "$@"
+}
+
+# All ranks on this host, as a user starts them: their cores are the machine's.
+run_local() {
+	export HOROVOD_CONTROLLER=gloo HOROVOD_CPU_OPERATIONS=gloo PYTHONUNBUFFERED=1
+	set -o pipefail
+	PATH=$(dirname "$python"):$PATH horovodrun --gloo -np "$n" "$python" "$here/worker.py" "$@" | sed 's/^\[[0-9]*\]<stdout>://'
 }
 
 run_"$transport" "$@"

@@ -6,6 +6,7 @@ added to each of its parameters. Both go through hvd.DistributedOptimizer, as a 
 """
 import argparse
 import json
+import os
 import time
 
 import horovod.torch as hvd
@@ -66,7 +67,7 @@ def convnet(parameter_s):
         before = width
     layers += [torch.nn.Flatten(), torch.nn.Linear(before * 4, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10, bias=False)]
     model = torch.nn.Sequential(*layers)
-    for parameter in model.parameters():
+    for parameter in model.parameters() if parameter_s else []:
         parameter.register_hook(lambda gradient: time.sleep(parameter_s))
     return model
 
@@ -81,11 +82,14 @@ def main():
     args = parser.parse_args()
     with open(args.model) as file:
         spec = json.load(file)
+    if "LAPWING_RIG_NICE" in os.environ:  # of root, -15: what else runs on the machine is kept out of the way of the ranks,
+        with open("/proc/self/autogroup", "w") as file:  # which share its cores among themselves as before
+            file.write(os.environ["LAPWING_RIG_NICE"])
     hvd.init()
     torch.set_num_threads(1)
     torch.manual_seed(1)
     if "parameter_us" in spec:
-        model, data = convnet(spec["parameter_us"] / 1e6), torch.randn(2, 3, 16, 16)
+        model, data = convnet(spec["parameter_us"] / 1e6), torch.randn(spec.get("batch", 2), 3, 16, 16)
     else:
         model, data = TimedModel(spec["tensors"]), torch.zeros((), requires_grad=True)
     optimizer = hvd.DistributedOptimizer(

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * doctor.h - what the checks of `lapwing doctor` share: the patient, and what a check answers.
+ *
+ * doctor_patient.c finds out what the command is; doctor_host.c asks about this host; cmd_doctor.c asks about the
+ * hooks, and prints.
+ */
+#ifndef LAPWING_CLI_DOCTOR_H
+#define LAPWING_CLI_DOCTOR_H
+
+#include "cli/probe.h"
+
+enum lw_doctor_verdict { LW_DOCTOR_YES, LW_DOCTOR_NO, LW_DOCTOR_UNSURE };
+
+struct lw_doctor_answer {
+	enum lw_doctor_verdict verdict;
+	char text[512];
+};
+
+struct lw_doctor_patient {
+	char **command;           /* NULL-terminated; NULL: no command was given */
+	struct lw_probe launcher; /* its first word */
+	struct lw_probe program;  /* what does the work: the last program on the line that exists */
+	char python[4096];        /* interpreter that runs it, "" = none */
+	char horovod_dir[4096], torch_dir[4096], mpi4py_dir[4096];
+	char extension[4096]; /* Horovod's core, "" = not found */
+	struct lw_probe extension_probe;
+};
+
+/** lw_doctor_say() - give @answer. */
+void lw_doctor_say(struct lw_doctor_answer *answer, enum lw_doctor_verdict verdict,
+	const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/** lw_doctor_examine() - find out what @patient->command is. Looks at files; runs nothing but its own Python. */
+void lw_doctor_examine(struct lw_doctor_patient *patient);
+
+/** lw_doctor_is_python() - @path names an interpreter of Python. */
+bool lw_doctor_is_python(const char *path);
+
+/* Of this host. */
+void lw_doctor_check_library(
+	const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer);
+void lw_doctor_check_ring_space(
+	const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer);
+void lw_doctor_check_out(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer);
+void lw_doctor_check_left(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer);
+void lw_doctor_check_preload(
+	const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer);
+void lw_doctor_check_cores(
+	const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer);
+
+#endif /* LAPWING_CLI_DOCTOR_H */

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* doctor_patient.c - what a command is: its launcher, its program, its Python and where that has what packages. */
+#include <dirent.h>
+#include <errno.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/cmd.h"
+#include "cli/doctor.h"
+
+void lw_doctor_say(
+	struct lw_doctor_answer *answer, enum lw_doctor_verdict verdict, const char *format, ...)
+{
+	va_list args;
+
+	answer->verdict = verdict;
+	va_start(args, format);
+	vsnprintf(answer->text, sizeof(answer->text), format, args);
+	va_end(args);
+}
+
+/* First line that `python -c @code` prints, "" on any failure. */
+static void ask_python(const char *python, const char *code, char *text, size_t room)
+{
+	const char *const argv[] = {python, "-c", code, NULL};
+	posix_spawn_file_actions_t actions;
+	ssize_t n = 0, got;
+	int ends[2], status;
+	pid_t pid;
+
+	text[0] = '\0';
+	if (pipe(ends) < 0)
+		return;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+	posix_spawn_file_actions_addclose(&actions, ends[0]);
+	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", 1 /* O_WRONLY */, 0);
+	status =
+		posix_spawnp(&pid, python, &actions, NULL, (char *const *)(uintptr_t)argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	close(ends[1]);
+	while (status == 0 && n < (ssize_t)room - 1 &&
+		(got = read(ends[0], text + n, room - 1 - (size_t)n)) > 0)
+		n += got;
+	close(ends[0]);
+	text[n] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	if (status == 0)
+		waitpid(pid, &status, 0);
+}
+
+static void find_package(const char *python, const char *name, char *dir, size_t room)
+{
+	char code[256];
+
+	snprintf(code, sizeof(code),
+		"import importlib.util as u; s = u.find_spec('%s'); "
+		"print(list(s.submodule_search_locations)[0] if s and s.submodule_search_locations else '')",
+		name);
+	ask_python(python, code, dir, room);
+}
+
+static void find_extension(struct lw_doctor_patient *patient)
+{
+	static const char *const folders[] = {"torch", "tensorflow", "mxnet"};
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		char folder[4200];
+		struct dirent *entry;
+		DIR *dir;
+
+		snprintf(folder, sizeof(folder), "%s/%s", patient->horovod_dir, folders[i]);
+		dir = opendir(folder);
+		while (dir && (entry = readdir(dir)))
+			if (!strncmp(entry->d_name, "mpi_lib", 7) && strstr(entry->d_name, ".so"))
+				snprintf(patient->extension, sizeof(patient->extension),
+					"%.3000s/%.255s", folder, entry->d_name);
+		if (dir)
+			closedir(dir);
+		if (patient->extension[0])
+			break;
+	}
+	if (patient->extension[0])
+		lw_probe_file(patient->extension, &patient->extension_probe);
+}
+
+bool lw_doctor_is_python(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return !strncmp(name ? name + 1 : path, "python", 6);
+}
+
+/*
+ * "mpirun -np 2 -x A=B python3 job.py": the program is the last word that is an executable file, so
+ * that launchers, env and wrappers in front of it need no list of names.
+ */
+void lw_doctor_examine(struct lw_doctor_patient *patient)
+{
+	lw_probe_command(patient->command[0], &patient->launcher);
+	patient->program = patient->launcher;
+	for (char **word = patient->command; *word; word++) {
+		struct lw_probe probe;
+
+		if (**word == '-' || strchr(*word, '='))
+			continue;
+		lw_probe_command(*word, &probe);
+		if (probe.kind != LW_PROBE_SCRIPT && probe.kind != LW_PROBE_DYNAMIC &&
+			probe.kind != LW_PROBE_STATIC)
+			continue;
+		patient->program = probe;
+		if (lw_doctor_is_python(*word) || lw_doctor_is_python(probe.path)) {
+			snprintf(patient->python, sizeof(patient->python), "%s", probe.path);
+			break; /* what follows are its script and arguments */
+		}
+		if (lw_doctor_is_python(probe.interpreter) && !word[1])
+			snprintf(patient->python, sizeof(patient->python), "%s", probe.interpreter);
+	}
+	if (!patient->python[0])
+		return;
+	find_package(
+		patient->python, "horovod", patient->horovod_dir, sizeof(patient->horovod_dir));
+	find_package(patient->python, "torch", patient->torch_dir, sizeof(patient->torch_dir));
+	find_package(patient->python, "mpi4py", patient->mpi4py_dir, sizeof(patient->mpi4py_dir));
+	if (patient->horovod_dir[0])
+		find_extension(patient);
+}
