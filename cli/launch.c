@@ -131,6 +131,10 @@ static void set_environment(const struct lw_launch *s)
 		snprintf(number, sizeof(number), "%.9g", s->options.probe_s);
 		setenv(LW_ENV_PROBE, number, 1);
 	}
+	if (s->options.pcap_device)
+		setenv(LW_ENV_PCAP, *s->options.pcap_device ? s->options.pcap_device : "any", 1);
+	if (s->options.pcap_filter)
+		setenv(LW_ENV_PCAP_FILTER, s->options.pcap_filter, 1);
 	setenv("NVTX_INJECTION64_PATH", s->library, 0);
 }
 
@@ -154,8 +158,11 @@ static int exit_code_of(int status)
 
 static int start_collector(struct lw_launch *s)
 {
-	const struct lw_collect_options collect = {
-		.dir = s->dir, .out = s->out, .command = s->command};
+	const struct lw_collect_options collect = {.dir = s->dir,
+		.out = s->out,
+		.command = s->command,
+		.pcap_device = s->options.pcap_device,
+		.pcap_filter = s->options.pcap_filter};
 	int pid = lw_collector_spawn(s->collector, &collect);
 
 	s->collector_pid = pid > 0 ? pid : 0;
@@ -346,6 +353,8 @@ static bool are_hooks_known(const char *list)
 	return true;
 }
 
+enum { KEY_PCAP = 512, KEY_PCAP_FILTER };
+
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct lw_launch_options *options = state->input;
@@ -377,11 +386,21 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 			argp_error(state, "--probe=%s: seconds, more than 0, at most %d", argument,
 				LW_PROBE_MAX_S);
 		return 0;
+	case KEY_PCAP:
+		options->pcap_device = argument ? argument : "";
+		return 0;
+	case KEY_PCAP_FILTER:
+		options->pcap_filter = argument;
+		return 0;
 	case 'q':
 		options->is_quiet = true;
 		return 0;
 	case ARGP_KEY_ARGS:
 		options->command = state->argv + state->next;
+		return 0;
+	case ARGP_KEY_END:
+		if (options->pcap_filter && !options->pcap_device && !getenv(LW_ENV_PCAP))
+			argp_error(state, "--pcap-filter needs --pcap");
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		if (!options->is_command_optional)
@@ -406,6 +425,14 @@ static const struct argp_option argp_options[] = {
 		"before the job's first operation, measure collectives of many sizes with the"
 		" job's own transport, on all ranks at once, for at most SECONDS (default 5):"
 		" predictions for settings whose message sizes the job itself does not send",
+		0},
+	{"pcap", KEY_PCAP, "DEVICE", OPTION_ARG_OPTIONAL,
+		"capture the headers of packets on DEVICE (default: all devices of this network"
+		" namespace); needs the capability CAP_NET_RAW",
+		0},
+	{"pcap-filter", KEY_PCAP_FILTER, "EXPR", 0,
+		"with --pcap: capture what EXPR (pcap-filter(7)) selects too, not only TCP and RoCE;"
+		" 'port 2049' shows NFS over UDP",
 		0},
 	{"quiet", 'q', NULL, 0, "no summary line on stderr", 0}, {0}};
 

@@ -27,6 +27,7 @@
 #include "base/err.h"
 #include "base/units.h"
 #include "collector/drain.h"
+#include "collector/packets.h"
 #include "collector/process.h"
 #include "collector/writer.h"
 #include "schema/rundir.h"
@@ -43,6 +44,7 @@ struct collector {
 	const struct lw_collect_options *options;
 	struct lw_drain drain;
 	struct lw_writer *writer;
+	struct lw_packets *packets; /* NULL: nobody wants them */
 	char out[PATH_MAX];
 	lw_vec(struct lw_process *) processes; /* not ended yet */
 	size_t n_processes;                    /* ever seen */
@@ -350,6 +352,7 @@ static bool has_news(struct collector *c)
 {
 	bool has_any = c->must_scan || c->now_ns - c->scanned_ns >= RESCAN_NS, is_quick = false;
 
+	has_any |= c->packets != NULL;
 	for (size_t i = 0; i < c->drain.rings.n; i++) {
 		struct lw_ring *ring = c->drain.rings.at[i];
 		uint64_t n;
@@ -391,6 +394,8 @@ static int look(struct collector *c)
 		c->drain.rings.at[i]->is_final = is_final(c->drain.rings.at[i]);
 	n = lw_drain_take(&c->drain, c->now_ns);
 	status = lw_writer_put(c->writer, &c->drain);
+	if (status == LW_OK)
+		status = lw_packets_put(c->packets, &c->drain);
 	if (status == LW_OK)
 		status = end_what_ended(c);
 	if (status == LW_OK)
@@ -512,6 +517,7 @@ static void close_all(struct collector *c)
 	const int fds[] = {
 		c->epoll_fd, c->timer_fd, c->signal_fd, c->inotify_fd, c->starter_fd, c->lock_fd};
 
+	lw_packets_close(c->packets); /* its statements first, then the file */
 	lw_writer_close(c->writer);
 	lw_drain_close(&c->drain);
 	for (size_t i = 0; i < c->processes.n; i++)
@@ -541,10 +547,14 @@ static int collect_once(const struct lw_collect_options *options, bool *ret_has_
 	c.now_ns = c.changed_ns = now_ns();
 	if (status == LW_OK)
 		status = take_lock(&c);
+	if (status == LW_OK) /* before the run file, which a refusal must not replace */
+		status = lw_packets_open(options, &c.packets);
 	if (status == LW_OK)
 		status = open_out(&c);
 	if (status == LW_OK)
 		status = open_events(&c);
+	if (status == LW_OK) /* its thread takes over which signals are blocked */
+		status = lw_packets_start(c.packets, c.writer);
 	if (status == LW_OK) {
 		*ret_has_begun = true;
 		if (options->ready)
@@ -554,6 +564,8 @@ static int collect_once(const struct lw_collect_options *options, bool *ret_has_
 	}
 	if (status >= 0)
 		status = leave_running(&c);
+	if (status == LW_OK)
+		status = lw_packets_finish(c.packets, c.writer);
 	if (status == LW_OK)
 		status = lw_writer_finish(c.writer, c.exit_code);
 	if (status == LW_OK && !lw_rundir_remove(options->dir)) {

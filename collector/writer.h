@@ -20,6 +20,8 @@
 #include "collector/drain.h"
 #include "schema/store.h"
 
+enum { LW_WRITER_HOST_ID = 1 }; /* the one host of a run file that is recorded */
+
 struct lw_writer;
 
 /** lw_writer_create() - a new run file at @path. @command: what is recorded, "" = not known yet. */
@@ -34,6 +36,9 @@ int lw_writer_resume_copy(const char *old_path, const char *path, struct lw_writ
 
 /** lw_writer_close() - close the file as it stands; an open transaction is undone. NULL is allowed. */
 void lw_writer_close(struct lw_writer *writer);
+
+/** lw_writer_store() - the file, for rows that come from no ring; in a transaction of the writer's. */
+struct lw_store *lw_writer_store(struct lw_writer *writer);
 
 /** lw_writer_begin() - Return: LW_OK; LW_ERR_STATE: somebody else writes just now, try later. */
 int lw_writer_begin(struct lw_writer *writer);

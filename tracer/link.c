@@ -151,7 +151,9 @@ static char **collector_environment(char **kept, size_t room)
 	size_t n = 0;
 
 	for (char **at = environ; *at && n + 1 < room; at++)
-		if (strncmp(*at, "LD_PRELOAD=", 11) && strncmp(*at, "LAPWING_", 8))
+		if (strncmp(*at, "LD_PRELOAD=", 11) &&
+			(strncmp(*at, "LAPWING_", 8) ||
+				!strncmp(*at, LW_ENV_PCAP, sizeof(LW_ENV_PCAP) - 1)))
 			kept[n++] = *at;
 	kept[n] = NULL;
 	return kept;
