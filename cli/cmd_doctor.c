@@ -57,10 +57,9 @@ static void say(struct answer *answer, enum verdict verdict, const char *format,
 
 /* ---- finding out ------------------------------------------------------------------------------- */
 
-/* First line that `python -c @code` prints, "" on any failure. */
-static void ask_python(const char *python, const char *code, char *text, size_t room)
+/* First line that @argv prints, "" on any failure. Return: its wait status, -1 = it did not run. */
+static int ask(const char *const *argv, char *text, size_t room)
 {
-	const char *const argv[] = {python, "-c", code, NULL};
 	posix_spawn_file_actions_t actions;
 	ssize_t n = 0, got;
 	int ends[2], status;
@@ -68,13 +67,13 @@ static void ask_python(const char *python, const char *code, char *text, size_t 
 
 	text[0] = '\0';
 	if (pipe(ends) < 0)
-		return;
+		return -1;
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
 	posix_spawn_file_actions_addclose(&actions, ends[0]);
 	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", 1 /* O_WRONLY */, 0);
-	status =
-		posix_spawnp(&pid, python, &actions, NULL, (char *const *)(uintptr_t)argv, environ);
+	status = posix_spawnp(
+		&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	close(ends[1]);
 	while (status == 0 && n < (ssize_t)room - 1 &&
@@ -83,8 +82,14 @@ static void ask_python(const char *python, const char *code, char *text, size_t 
 	close(ends[0]);
 	text[n] = '\0';
 	text[strcspn(text, "\n")] = '\0';
-	if (status == 0)
-		waitpid(pid, &status, 0);
+	if (status != 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	return status;
+}
+
+static void ask_python(const char *python, const char *code, char *text, size_t room)
+{
+	ask((const char *const[]){python, "-c", code, NULL}, text, room);
 }
 
 static void find_package(const char *python, const char *name, char *dir, size_t room)
@@ -349,6 +354,26 @@ static void check_sockets(const struct patient *patient, struct answer *answer)
 		"bytes of every TCP connection; traffic of io_uring or RDMA does not pass here");
 }
 
+/* The collector captures: its file may have rights that this program has not. */
+static void check_pcap(const struct patient *patient, struct answer *answer)
+{
+	char collector[4096], why[480];
+	ssize_t n = readlink("/proc/self/exe", collector, sizeof(collector) - 16);
+	char *slash;
+	int status;
+
+	(void)patient;
+	collector[n > 0 ? n : 0] = '\0';
+	slash = strrchr(collector, '/');
+	strcpy(slash ? slash + 1 : collector, "lapwingd");
+	status = ask((const char *const[]){collector, "--check-pcap", NULL}, why, sizeof(why));
+	if (status == 0)
+		say(answer, YES,
+			"headers of packets (record --pcap); RDMA that bypasses the kernel is not seen");
+	else
+		say(answer, NO, "%s", *why ? why : "lapwingd does not run");
+}
+
 static const struct check {
 	const char *id, *question;
 	bool is_must, needs_command; /* must: without a yes nothing is recorded at all */
@@ -364,6 +389,7 @@ static const struct check {
 	{"ddp", "torch DDP hook", false, true, check_ddp},
 	{"nccl", "NCCL", false, true, check_nccl},
 	{"socket", "Socket hook", false, true, check_sockets},
+	{"pcap", "Packet capture", false, false, check_pcap},
 };
 enum { N_CHECKS = sizeof(checks) / sizeof(checks[0]) };
 

@@ -88,8 +88,10 @@ int lw_capture_open(const char *device, const char *filter, struct lw_capture **
 	/* The user's expression first, alone: then libpcap's complaint is about that. */
 	if (status == LW_OK && *c->also)
 		status = lw_device_filter(c->pcap, c->also);
+	c->link = status == LW_OK ? pcap_datalink(c->pcap) : 0;
 	if (status == LW_OK)
-		status = lw_filter_text(NULL, 0, c->also, c->in_force, sizeof(c->in_force));
+		status = lw_filter_text(NULL, 0, c->link == LW_LINK_ETHERNET, c->also, c->in_force,
+			sizeof(c->in_force));
 	if (status == LW_OK)
 		status = lw_device_filter(c->pcap, c->in_force);
 	if (status == LW_OK)
@@ -99,7 +101,6 @@ int lw_capture_open(const char *device, const char *filter, struct lw_capture **
 		return status;
 	}
 	strcpy(c->filter, c->in_force);
-	c->link = pcap_datalink(c->pcap);
 	snprintf(c->link_type, sizeof(c->link_type), "%s", lw_device_link_name(c->pcap));
 	c->flows.mtu_bytes = strcmp(c->device, LW_CAPTURE_ANY) ? lw_device_mtu(c->device) : 0;
 	c->start_ns = lw_packet_clock_read(&c->clock);
@@ -307,7 +308,8 @@ static void set_filter(struct lw_capture *c, const uint8_t (*peers)[16], size_t 
 	char text[LW_FILTER_BYTES];
 	int64_t start_ns;
 
-	if (lw_filter_text(peers, n_peers, c->also, text, sizeof(text)) < 0 ||
+	if (lw_filter_text(
+		    peers, n_peers, c->link == LW_LINK_ETHERNET, c->also, text, sizeof(text)) < 0 ||
 		!strcmp(text, c->in_force))
 		return;
 	start_ns = lw_packet_clock_read(&c->clock);

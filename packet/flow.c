@@ -286,7 +286,7 @@ void lw_flows_add(struct lw_flow_table *table, const struct lw_packet *packet, i
 	struct lw_flow *flow = find_flow(table, packet);
 	struct lw_packet_bin *bin;
 
-	table->n_foreign += !flow->is_expected && !packet->is_roce;
+	table->n_foreign += !flow->is_expected && packet->protocol == IPPROTO_TCP;
 	if (is_seen_elsewhere(flow, packet, at_ns))
 		return;
 	bin = open_bin(table, flow, at_ns);

@@ -76,7 +76,7 @@ struct lw_flow_table {
 	uint64_t seed;
 	uint32_t mtu_bytes; /* of the device, for flows whose start was not seen; 0 = not known */
 	uint64_t n_other;   /* packets in the "other" flows for want of room */
-	uint64_t n_foreign; /* packets of flows that nobody expected, RoCE aside */
+	uint64_t n_foreign; /* TCP packets of flows that nobody expected */
 	/* Return: taken. Then the bin is closed. */
 	bool (*emit)(void *user, const struct lw_packet_bin *bin);
 	void *user;
