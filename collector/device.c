@@ -85,9 +85,11 @@ static int set_up(pcap_t *pcap, const char *device)
 int lw_device_open(const char *device, pcap_t **ret_pcap)
 {
 	char error[PCAP_ERRBUF_SIZE] = "";
-	pcap_t *pcap = pcap_create(device, error);
+	pcap_t *pcap;
 	int code, status = LW_OK;
 
+	lw_permission_raise();
+	pcap = pcap_create(device, error);
 	if (!pcap)
 		return lw_fail(LW_ERR_IO, "%s: %s", device, error);
 	code = set_up(pcap, device);

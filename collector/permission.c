@@ -48,9 +48,22 @@ void lw_permission_explain(char *text, size_t text_bytes)
 			" start the job without that (docker: without no-new-privileges)");
 	else
 		snprintf(text, text_bytes,
-			"CAP_NET_RAW is missing: `sudo setcap cap_net_raw+ep %s` gives it to the"
+			"CAP_NET_RAW is missing: `sudo setcap cap_net_raw+p %s` gives it to the"
 			" collector for good (on a file system without nosuid), or record as root",
 			own);
+}
+
+/* A file with +p can be run everywhere; one with +ep not even be started where the capability is out of
+ * bounds (a container without it), and then nothing would be recorded at all. */
+void lw_permission_raise(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct sets[2] = {{0}};
+
+	if (syscall(SYS_capget, &header, sets) < 0)
+		return;
+	sets[0].effective |= sets[0].permitted & (1u << CAP_NET_RAW);
+	syscall(SYS_capset, &header, sets);
 }
 
 void lw_permission_drop(void)

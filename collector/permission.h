@@ -8,6 +8,9 @@
 /** lw_permission_explain() - what this process lacks to open a packet socket, and what gives it that. */
 void lw_permission_explain(char *text, size_t text_bytes);
 
+/** lw_permission_raise() - use a capability that the program's file permits without making it effective. */
+void lw_permission_raise(void);
+
 /** lw_permission_drop() - a capability that came with the program's file is not needed any more. */
 void lw_permission_drop(void);
 
