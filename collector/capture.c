@@ -153,6 +153,16 @@ const struct lw_packet_batch *lw_capture_take(struct lw_capture *c)
 	return batch;
 }
 
+bool lw_capture_has_news(struct lw_capture *c)
+{
+	bool has_news;
+
+	pthread_mutex_lock(&c->lock);
+	has_news = c->has_ready || c->has_new_filter;
+	pthread_mutex_unlock(&c->lock);
+	return has_news;
+}
+
 bool lw_capture_filter(struct lw_capture *c, char *text, size_t text_bytes)
 {
 	bool has_new;
@@ -252,6 +262,11 @@ static void read_drops(struct lw_capture *c, int64_t now_ns)
 	c->stats_ns = now_ns;
 }
 
+static bool has_content(const struct lw_packet_batch *batch)
+{
+	return batch->bins.n || batch->states.n || batch->gaps.n;
+}
+
 /* Everything that is full goes to the owner; what it has not taken yet stays in front. */
 static void hand_over(struct lw_capture *c, int64_t now_ns, bool is_last)
 {
@@ -266,7 +281,9 @@ static void hand_over(struct lw_capture *c, int64_t now_ns, bool is_last)
 	pthread_mutex_lock(&c->lock);
 	if (!c->has_ready) {
 		/* Without memory for their states no bins go: they wait for the next time. */
-		if (lw_flows_states(&c->flows, !has_all, &c->filling) == LW_OK) {
+		int status = lw_flows_states(&c->flows, !has_all, &c->filling);
+
+		if (status == LW_OK && (is_last || has_content(&c->filling))) {
 			struct lw_packet_batch full = c->filling;
 
 			c->filling = c->ready;

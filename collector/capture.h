@@ -51,6 +51,9 @@ int lw_capture_start(struct lw_capture *capture);
 /** lw_capture_expect() - @connection is the job's: its flows get a place, its peer stays in the filter. */
 int lw_capture_expect(struct lw_capture *capture, const struct lw_connection *connection);
 
+/** lw_capture_has_news() - is there anything to take? */
+bool lw_capture_has_news(struct lw_capture *capture);
+
 /** lw_capture_take() - what was read since the last call, NULL = nothing; valid until the next call. */
 const struct lw_packet_batch *lw_capture_take(struct lw_capture *capture);
 

@@ -352,7 +352,7 @@ static bool has_news(struct collector *c)
 {
 	bool has_any = c->must_scan || c->now_ns - c->scanned_ns >= RESCAN_NS, is_quick = false;
 
-	has_any |= c->packets != NULL;
+	has_any |= lw_packets_has_news(c->packets);
 	for (size_t i = 0; i < c->drain.rings.n; i++) {
 		struct lw_ring *ring = c->drain.rings.at[i];
 		uint64_t n;

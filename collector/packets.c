@@ -110,6 +110,11 @@ static int put_batches(struct lw_packets *packets)
 	return status;
 }
 
+bool lw_packets_has_news(const struct lw_packets *packets)
+{
+	return packets && packets->capture && lw_capture_has_news(packets->capture);
+}
+
 int lw_packets_put(struct lw_packets *packets, const struct lw_drain *drain)
 {
 	const struct lw_record_list *sockets = &drain->take.of_kind[LW_EV_SOCKET];

@@ -24,6 +24,9 @@ int lw_packets_open(const struct lw_collect_options *options, struct lw_packets 
 /** lw_packets_start() - the row of the capture, and its thread. Makes a transaction of its own. */
 int lw_packets_start(struct lw_packets *packets, struct lw_writer *writer);
 
+/** lw_packets_has_news() - is there anything to store? */
+bool lw_packets_has_news(const struct lw_packets *packets);
+
 /** lw_packets_put() - store what was captured; @drain: what was just taken. In a transaction. */
 int lw_packets_put(struct lw_packets *packets, const struct lw_drain *drain);
 

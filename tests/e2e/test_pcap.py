@@ -90,7 +90,7 @@ def and_at_the_receiver_where_the_first_ones_never_came(a, b, router):
     one = flow(said["port"])
     print(f"capture at the receiver: {one['n_retransmitted']} retransmitted, TCP_INFO {said['n_retransmits']}; "
           f"{one['n_out_of_order']} out of order")
-    assert abs(one["n_retransmitted"] - said["n_retransmits"]) <= max(2, 0.05 * said["n_retransmits"]), (said, one)
+    assert abs(one["n_retransmitted"] - said["n_retransmits"]) <= max(4, 0.05 * said["n_retransmits"]), (said, one)
     assert one["stream_bytes"] == 20 << 20 and one["missing_bytes"] == 0, one
     assert one["is_sent"] is None
 
@@ -158,6 +158,8 @@ def main():
         a_packet_is_counted_once_on_lo_on_any_and_on_a_bridge(a, b)
         ipv6_and_tagged_packets_are_seen(a, b)
     with routed_hosts() as (a, b, router):
+        # single packets are lost, not merged ones: what is sent again and lost again reaches no receiver
+        subprocess.run(inside(a, "ethtool", "-K", "eth0", "tso", "off", "gso", "off"), check=True, stdout=subprocess.DEVNULL)
         drop(router, "forward", 0.01)
         lost_packets_are_found_at_the_sender_as_the_kernel_counts_them(a, b, router)
         and_at_the_receiver_where_the_first_ones_never_came(a, b, router)

@@ -76,6 +76,19 @@ def both_formats_give_the_same_rows():
     assert rows("SELECT clock_error_ns FROM capture") == [{"clock_error_ns": 1000}]
 
 
+def real_soft_roce_is_decoded():
+    """The beginning of `ibv_rc_pingpong -s 65536` between two hosts with rdma_rxe: queue pair 17 on both, path MTU 1024."""
+    lapwing("import", os.path.join(os.environ["LAPWING_SOURCE_DIR"], "tests", "data", "pcap", "soft_roce.pcap"), "-o", RUN)
+    flows = rows("SELECT * FROM v_flow ORDER BY source_address")
+    assert [(one["source_address"], one["protocol"], one["destination_qp"]) for one in flows] == [
+        ("10.9.0.1", "roce", 17), ("10.9.0.2", "roce", 17)], flows
+    for one in flows:  # from the first packet on, in whole packets; what was sent again is told apart
+        assert one["n_psn_gaps"] == 0 and one["stream_bytes"] % 1024 == 0 and one["stream_bytes"] > 0, one
+    opcodes = {row["opcode"] for row in rows("SELECT opcode FROM flow_opcode")}
+    assert {0, 1, 2, 17} >= opcodes > {1}, opcodes
+    assert rows("SELECT sum(n_packets) AS n FROM packet_bin") == [{"n": 200}]
+
+
 def headers_alone_tell_the_same(n_bytes=66):
     lapwing("import", put("short.pcap", captures.pcap(conversation(), snap=n_bytes)), "-o", RUN)
     one = rows("SELECT * FROM v_flow WHERE source_port = 5000")[0]
@@ -139,6 +152,7 @@ def what_is_no_capture_or_of_another_link_is_refused_in_words():
 if __name__ == "__main__":
     try:
         both_formats_give_the_same_rows()
+        real_soft_roce_is_decoded()
         headers_alone_tell_the_same()
         a_file_cut_anywhere_is_used_up_to_there()
         headers_that_lie_are_counted()

@@ -71,6 +71,8 @@ def by_hand():
 def main(folder):
     os.makedirs(folder, exist_ok=True)
     seeds = {name: seed(1, [(i * 10**5, data, len(data)) for i, data in enumerate(packets)]) for name, packets in by_hand().items()}
+    with open(os.path.join(ROOT, "tests", "data", "pcap", "soft_roce.pcap"), "rb") as file:
+        seeds["soft_roce"] = seed(*read_pcap(file.read()))
     with two_hosts("lwPe", "lwPf") as (a, b):
         seeds["veth"] = seed(*live(a, "eth0", b, B))
         seeds["loopback"] = seed(*live(a, "lo", a, "127.0.0.1"))
