@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "packet/bin_table.h"
 
 #define HASH_NONFATAL_OOM          1
 #define uthash_nonfatal_oom(entry) ((entry)->key.zero = 1)
@@ -20,7 +21,6 @@ enum statement {
 	ADD_FLOW,
 	UPDATE_FLOW,
 	OWN_FLOW,
-	ADD_BIN,
 	SET_OPCODE,
 	ADD_GAP,
 	N_STATEMENTS
@@ -46,8 +46,6 @@ static const char *const statement_sql[N_STATEMENTS] = {
 			" WHERE id = ?1",
 	[OWN_FLOW] = "UPDATE flow SET process_id = ?2, is_sent = ?3, peer_process_id = ?4"
 		     " WHERE id = ?1",
-	[ADD_BIN] = "INSERT INTO packet_bin VALUES"
-		    "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
 	[SET_OPCODE] = "INSERT OR REPLACE INTO flow_opcode VALUES(?1, ?2, ?3, ?4)",
 	[ADD_GAP] = "INSERT INTO capture_loss VALUES(?1, ?2, ?3, ?4)",
 };
@@ -65,6 +63,8 @@ struct lw_packet_rows {
 	sqlite3_stmt *own[N_STATEMENTS];
 	int64_t capture_id;
 	struct way *ways;
+	sqlite3_stmt *add_bins;
+	struct lw_bin_source bins;
 	lw_vec(int64_t) flow_ids; /* by index in the table of flows; 0 = not stored */
 };
 
@@ -141,6 +141,8 @@ int lw_packet_rows_open(struct lw_store *store, const struct lw_capture_row *cap
 	for (int i = 0; i < N_STATEMENTS && status == LW_OK; i++)
 		status = lw_store_prepare(store, statement_sql[i], &rows->own[i]);
 	if (status == LW_OK)
+		status = lw_bin_table_attach(store, &rows->bins, &rows->add_bins);
+	if (status == LW_OK)
 		status = add_capture(rows, capture);
 	if (status < 0) {
 		lw_packet_rows_close(rows);
@@ -163,6 +165,7 @@ void lw_packet_rows_close(struct lw_packet_rows *rows)
 	}
 	for (int i = 0; i < N_STATEMENTS; i++)
 		sqlite3_finalize(rows->own[i]);
+	sqlite3_finalize(rows->add_bins);
 	lw_vec_free(&rows->flow_ids);
 	free(rows);
 }
@@ -303,22 +306,15 @@ static int put_state(struct lw_packet_rows *rows, const struct lw_flow_state *st
 	return status < 0 ? status : put_opcodes(rows, rows->flow_ids.at[state->flow], state);
 }
 
-static int put_bin(struct lw_packet_rows *rows, const struct lw_packet_bin *bin)
+static int put_bins(struct lw_packet_rows *rows, const struct lw_packet_batch *batch)
 {
-	const int64_t values[] = {bin->bin_ns, (int64_t)bin->n_frames, (int64_t)bin->frame_bytes,
-		(int64_t)bin->n_packets, (int64_t)bin->wire_bytes, (int64_t)bin->payload_bytes,
-		(int64_t)bin->n_retransmitted, (int64_t)bin->retransmitted_bytes,
-		(int64_t)bin->repeated_bytes, (int64_t)bin->n_out_of_order,
-		(int64_t)bin->n_psn_gaps, (int64_t)bin->n_naks, (int64_t)bin->n_ce, bin->first_ns,
-		bin->last_ns};
-	sqlite3_stmt *add = rows->own[ADD_BIN];
+	const struct lw_packet_bin *bin;
 
-	if (bin->flow >= rows->flow_ids.n || !rows->flow_ids.at[bin->flow])
-		return lw_fail(LW_ERR_STATE, "a bin of a flow that is not stored");
-	sqlite3_bind_int64(add, 1, rows->flow_ids.at[bin->flow]);
-	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-		sqlite3_bind_int64(add, (int)i + 2, values[i]);
-	return run(rows, add);
+	lw_vec_foreach (bin, &batch->bins)
+		if (bin->flow >= rows->flow_ids.n || !rows->flow_ids.at[bin->flow])
+			return lw_fail(LW_ERR_STATE, "a bin of a flow that is not stored");
+	rows->bins = (struct lw_bin_source){batch->bins.at, batch->bins.n, rows->flow_ids.at};
+	return batch->bins.n ? run(rows, rows->add_bins) : LW_OK;
 }
 
 static int put_capture(struct lw_packet_rows *rows, const struct lw_packet_batch *batch)
@@ -347,8 +343,8 @@ int lw_packet_rows_put(struct lw_packet_rows *rows, const struct lw_packet_batch
 
 	for (size_t i = 0; i < batch->states.n && status == LW_OK; i++)
 		status = put_state(rows, &batch->states.at[i]);
-	for (size_t i = 0; i < batch->bins.n && status == LW_OK; i++)
-		status = put_bin(rows, &batch->bins.at[i]);
+	if (status == LW_OK)
+		status = put_bins(rows, batch);
 	for (size_t i = 0; i < batch->gaps.n && status == LW_OK; i++) {
 		sqlite3_stmt *add = rows->own[ADD_GAP];
 
