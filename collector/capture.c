@@ -43,7 +43,7 @@ struct lw_capture {
 	int64_t stats_ns, handed_ns, all_flows_ns;
 	uint64_t last_strangers;
 	bool is_narrow, is_broken;
-	size_t n_peers_in_force, n_expected;
+	size_t n_expected;
 	char in_force[LW_FILTER_BYTES];
 
 	pthread_mutex_t lock; /* of all below */
@@ -340,27 +340,35 @@ static void set_filter(struct lw_capture *c, const uint8_t (*peers)[16], size_t 
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* Strangers are counted from one hand-over to the next. */
+static bool are_strangers_many(struct lw_capture *c, int64_t now_ns)
+{
+	double wanted = (double)LW_CAPTURE_STRANGERS_PER_S * (double)(now_ns - c->handed_ns) /
+			(double)LW_NS_PER_S;
+	uint64_t n = c->flows.n_foreign - c->last_strangers;
+
+	c->last_strangers = c->flows.n_foreign;
+	return (double)n > wanted && now_ns - c->start_ns > LW_NS_PER_S;
+}
+
 /* New connections get their places; the filter is narrowed when strangers are too many. */
 static void follow_job(struct lw_capture *c, int64_t now_ns)
 {
-	uint64_t n_strangers = c->flows.n_foreign - c->last_strangers;
 	uint8_t peers[LW_CAPTURE_MAX_PEERS][16];
-	size_t n_peers;
+	size_t n_peers = 0;
 
+	if (are_strangers_many(c, now_ns))
+		c->is_narrow = true; /* and stays so: coming and going would leave holes */
 	pthread_mutex_lock(&c->lock);
 	for (; c->n_expected < c->connections.n; c->n_expected++) {
 		const struct lw_connection *one = &c->connections.at[c->n_expected];
 
 		lw_flows_expect(&c->flows, one->local, one->local_port, one->peer, one->peer_port);
 	}
-	n_peers = find_peers(c, peers);
+	if (c->is_narrow)
+		n_peers = find_peers(c, peers);
 	pthread_mutex_unlock(&c->lock);
-	c->last_strangers = c->flows.n_foreign;
-	if (n_strangers > (uint64_t)((double)LW_CAPTURE_STRANGERS_PER_S *
-				     (double)(now_ns - c->handed_ns) / (double)LW_NS_PER_S) &&
-		now_ns - c->start_ns > LW_NS_PER_S)
-		c->is_narrow = true; /* and stays so: coming and going would leave holes */
-	if (c->is_narrow && n_peers)
+	if (n_peers)
 		set_filter(c, (const uint8_t(*)[16])peers,
 			n_peers <= LW_CAPTURE_MAX_PEERS ? n_peers : 0);
 }

@@ -75,18 +75,29 @@ void lw_packet_batch_free(struct lw_packet_batch *batch)
 	lw_vec_free(&batch->gaps);
 }
 
+static struct lw_flow_state state_of(const struct lw_flow *flow, uint32_t i)
+{
+	struct lw_flow_state state = {.flow = i,
+		.key = flow->key,
+		.source_port = flow->source_port,
+		.is_other = flow->is_other,
+		.segment_bytes = flow->segment_bytes,
+		.missing_bytes = flow->tcp.missing_bytes,
+		.n_elsewhere = flow->n_elsewhere,
+		.n_opcodes = flow->n_opcodes};
+
+	memcpy(state.opcodes, flow->opcodes, sizeof(state.opcodes));
+	return state;
+}
+
 int lw_flows_states(struct lw_flow_table *table, bool only_new, struct lw_packet_batch *batch)
 {
 	for (uint32_t i = 0; i < table->n; i++) {
 		struct lw_flow *flow = &table->flows[i];
-		struct lw_flow_state state = {i, flow->key, flow->source_port, flow->is_other,
-			flow->segment_bytes, flow->tcp.missing_bytes, flow->n_elsewhere,
-			flow->n_opcodes, {{0}}};
 
 		if (!flow->has_packets || !flow->is_changed || (only_new && flow->is_stored))
 			continue;
-		memcpy(state.opcodes, flow->opcodes, sizeof(state.opcodes));
-		if (lw_vec_push(&batch->states, state) < 0)
+		if (lw_vec_push(&batch->states, state_of(flow, i)) < 0)
 			return LW_ERR_NOMEM;
 		flow->is_changed = false;
 		flow->is_stored = true;

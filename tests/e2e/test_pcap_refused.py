@@ -101,6 +101,7 @@ def a_device_that_goes_away_ends_the_capture_and_not_the_job(a, b):
     # One that only goes down, and comes back, does not end it.
     job = subprocess.Popen(inside(a, LAPWING, "record", "-q", "-o", RUN, "--pcap=eth0", "--", "sleep", "4"))
     time.sleep(1)
+    assert "promiscuity 0" in run(["ip", "-n", a, "-d", "link", "show", "eth0"]).stdout
     ip("-n", a, "link", "set", "eth0", "down")
     time.sleep(0.5)
     ip("-n", a, "link", "set", "eth0", "up")
