@@ -65,12 +65,18 @@ static void print_text(const struct options *options, const struct lw_import_sum
 {
 	char duration[LW_UNIT_TEXT_BYTES], bytes[LW_UNIT_TEXT_BYTES];
 
-	printf("%s: %" PRIu64 " operations on %" PRIu64
-	       " tensors in %s, %s allreduced or moved, seen from"
-	       " rank 0 (%s)\n",
-		options->output, summary->n_batches, summary->n_tensors,
-		lw_ns_format((double)summary->duration_ns, duration),
-		lw_bytes_format((double)summary->bytes, bytes), summary->format);
+	if (summary->n_packets)
+		printf("%s: %" PRIu64 " packets of %" PRIu64 " flows in %s, %s of payload (%s)\n",
+			options->output, summary->n_packets, summary->n_flows,
+			lw_ns_format((double)summary->duration_ns, duration),
+			lw_bytes_format((double)summary->bytes, bytes), summary->format);
+	else
+		printf("%s: %" PRIu64 " operations on %" PRIu64
+		       " tensors in %s, %s allreduced or moved, seen from"
+		       " rank 0 (%s)\n",
+			options->output, summary->n_batches, summary->n_tensors,
+			lw_ns_format((double)summary->duration_ns, duration),
+			lw_bytes_format((double)summary->bytes, bytes), summary->format);
 	if (summary->n_unfinished)
 		printf("  %" PRIu64 " operation(s) had not ended when the file stops\n",
 			summary->n_unfinished);
@@ -98,6 +104,8 @@ static int print_json(const struct options *options, const struct lw_import_summ
 	lw_json_int(json, "n_collectives", (int64_t)summary->n_collectives);
 	lw_json_int(json, "n_ready", (int64_t)summary->n_ready);
 	lw_json_int(json, "n_ranges", (int64_t)summary->n_ranges);
+	lw_json_int(json, "n_packets", (int64_t)summary->n_packets);
+	lw_json_int(json, "n_flows", (int64_t)summary->n_flows);
 	lw_json_int(json, "n_unfinished", (int64_t)summary->n_unfinished);
 	lw_json_int(json, "bytes", (int64_t)summary->bytes);
 	lw_json_int(json, "duration_ns", summary->duration_ns);

@@ -16,7 +16,7 @@
 /* Tables whose rows are events, in the order in which they are shown. */
 static const char *const event_tables[] = {"collective", "message", "ready", "cycle", "batch",
 	"batch_tensor", "wait", "range", "socket", "socket_sample", "tcp_sample", "gloo_message",
-	"comm", "setting", "hook", "probe"};
+	"comm", "setting", "hook", "probe", "flow", "packet_bin", "capture_loss"};
 enum { N_EVENT_TABLES = sizeof(event_tables) / sizeof(event_tables[0]) };
 
 static const char *const hook_status_names[] = {"?", "active", "absent", "refused"};
@@ -96,7 +96,10 @@ static int read_summary(struct summary *s)
 		status = lw_store_int(s->store,
 			"SELECT (SELECT coalesce(sum(n_lost), 0) FROM thread)", &s->n_lost);
 	if (status == LW_OK)
-		status = lw_store_int(s->store, "SELECT count(*) FROM loss", &s->n_losses);
+		status = lw_store_int(s->store,
+			"SELECT (SELECT count(*) FROM loss) + (SELECT count(*) FROM capture"
+			" WHERE n_dropped OR problem IS NOT NULL OR n_cut + n_bad)",
+			&s->n_losses);
 	if (status == LW_OK)
 		status = read_probe(s);
 	for (size_t i = 0; i < N_EVENT_TABLES && status == LW_OK; i++) {
@@ -136,6 +139,10 @@ static const char hooks_sql[] =
 	" GROUP BY n.text, k.status, d.text ORDER BY n.text, k.status, d.text";
 static const char losses_sql[] = "SELECT reason, sum(n), detail, min(process_id) FROM loss"
 				 " GROUP BY reason, detail ORDER BY reason, detail";
+
+static const char captures_sql[] =
+	"SELECT device, source, filter, n_received, n_dropped, clock_error_ns, problem, n_cut + n_bad,"
+	" (SELECT count(*) FROM capture_loss l WHERE l.capture_id = c.id AND l.n) FROM capture c ORDER BY id";
 
 static void print_process(sqlite3_stmt *row, struct lw_json *json)
 {
@@ -190,6 +197,23 @@ static void print_loss(sqlite3_stmt *row, struct lw_json *json)
 		*detail ? ": " : "", detail);
 }
 
+static void print_capture(sqlite3_stmt *row, struct lw_json *json)
+{
+	const char *filter = lw_store_column_text(row, 2), *problem = lw_store_column_text(row, 6);
+	char error[LW_UNIT_TEXT_BYTES];
+
+	(void)json;
+	printf("  capture    %s%s%s%s: %s packets, times within %s of the clock",
+		lw_store_column_text(row, 0), *filter ? " (" : "", filter, *filter ? ")" : "",
+		lw_store_column_text(row, 3), lw_ns_format(sqlite3_column_double(row, 5), error));
+	if (sqlite3_column_int64(row, 4))
+		printf("; INCOMPLETE: %s dropped in %s interval(s)", lw_store_column_text(row, 4),
+			lw_store_column_text(row, 8));
+	if (sqlite3_column_int64(row, 7))
+		printf("; %s not decoded", lw_store_column_text(row, 7));
+	printf("%s%s\n", *problem ? "; " : "", problem);
+}
+
 static void print_probe(const struct summary *s)
 {
 	char min[LW_UNIT_TEXT_BYTES], max[LW_UNIT_TEXT_BYTES], duration[LW_UNIT_TEXT_BYTES];
@@ -228,6 +252,8 @@ static int print_text(struct summary *s)
 	status = each(s, processes_sql, print_process, NULL);
 	if (status == LW_OK)
 		status = each(s, hooks_sql, print_hook, NULL);
+	if (status == LW_OK)
+		status = each(s, captures_sql, print_capture, NULL);
 	for (size_t i = 0; i < N_EVENT_TABLES; i++)
 		if (s->n_rows[i])
 			printf("  rows       %-14s %lld\n", event_tables[i],
@@ -292,6 +318,21 @@ static void put_loss(sqlite3_stmt *row, struct lw_json *json)
 	lw_json_object_end(json);
 }
 
+static void put_capture(sqlite3_stmt *row, struct lw_json *json)
+{
+	lw_json_object(json, NULL);
+	put_text(json, "device", row, 0);
+	put_text(json, "source", row, 1);
+	put_text(json, "filter", row, 2);
+	put_int(json, "n_packets", row, 3);
+	put_int(json, "n_dropped", row, 4);
+	put_int(json, "clock_error_ns", row, 5);
+	put_text(json, "problem", row, 6);
+	put_int(json, "n_not_decoded", row, 7);
+	put_int(json, "n_incomplete_intervals", row, 8);
+	lw_json_object_end(json);
+}
+
 static int put_json(struct summary *s, struct lw_json *json)
 {
 	int status;
@@ -323,6 +364,10 @@ static int put_json(struct summary *s, struct lw_json *json)
 	lw_json_array(json, "hooks");
 	if (status == LW_OK)
 		status = each(s, hooks_sql, put_hook, json);
+	lw_json_array_end(json);
+	lw_json_array(json, "captures");
+	if (status == LW_OK)
+		status = each(s, captures_sql, put_capture, json);
 	lw_json_array_end(json);
 	lw_json_object(json, "rows");
 	for (size_t i = 0; i < N_EVENT_TABLES; i++)

@@ -2,11 +2,13 @@
 /*
  * doctor.h - what the checks of `lapwing doctor` share: the patient, and what a check answers.
  *
- * doctor_patient.c finds out what the command is; doctor_host.c asks about this host; cmd_doctor.c asks about the
- * hooks, and prints.
+ * doctor_patient.c finds out what the command is; doctor_host.c asks about this host, doctor_network.c about its
+ * network; cmd_doctor.c asks about the hooks, and prints.
  */
 #ifndef LAPWING_CLI_DOCTOR_H
 #define LAPWING_CLI_DOCTOR_H
+
+#include <stddef.h>
 
 #include "cli/probe.h"
 
@@ -34,6 +36,9 @@ void lw_doctor_say(struct lw_doctor_answer *answer, enum lw_doctor_verdict verdi
 /** lw_doctor_examine() - find out what @patient->command is. Looks at files; runs nothing but its own Python. */
 void lw_doctor_examine(struct lw_doctor_patient *patient);
 
+/** lw_doctor_ask() - first line that @argv prints, "" on any failure. Return: its wait status, -1 = it did not run. */
+int lw_doctor_ask(const char *const *argv, char *line, size_t line_bytes);
+
 /** lw_doctor_is_python() - @path names an interpreter of Python. */
 bool lw_doctor_is_python(const char *path);
 
@@ -48,5 +53,8 @@ void lw_doctor_check_preload(
 	const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer);
 void lw_doctor_check_cores(
 	const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer);
+
+/* Of its network. */
+void lw_doctor_check_pcap(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer);
 
 #endif /* LAPWING_CLI_DOCTOR_H */

@@ -25,34 +25,39 @@ void lw_doctor_say(
 	va_end(args);
 }
 
-/* First line that `python -c @code` prints, "" on any failure. */
-static void ask_python(const char *python, const char *code, char *text, size_t room)
+int lw_doctor_ask(const char *const *argv, char *line, size_t line_bytes)
 {
-	const char *const argv[] = {python, "-c", code, NULL};
 	posix_spawn_file_actions_t actions;
 	ssize_t n = 0, got;
 	int ends[2], status;
 	pid_t pid;
 
-	text[0] = '\0';
+	line[0] = '\0';
 	if (pipe(ends) < 0)
-		return;
+		return -1;
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
 	posix_spawn_file_actions_addclose(&actions, ends[0]);
 	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", 1 /* O_WRONLY */, 0);
-	status =
-		posix_spawnp(&pid, python, &actions, NULL, (char *const *)(uintptr_t)argv, environ);
+	status = posix_spawnp(
+		&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	close(ends[1]);
-	while (status == 0 && n < (ssize_t)room - 1 &&
-		(got = read(ends[0], text + n, room - 1 - (size_t)n)) > 0)
+	while (status == 0 && n < (ssize_t)line_bytes - 1 &&
+		(got = read(ends[0], line + n, line_bytes - 1 - (size_t)n)) > 0)
 		n += got;
 	close(ends[0]);
-	text[n] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	if (status == 0)
-		waitpid(pid, &status, 0);
+	line[n] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	if (status != 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	return status;
+}
+
+/* First line that `python -c @code` prints, "" on any failure. */
+static void ask_python(const char *python, const char *code, char *text, size_t room)
+{
+	lw_doctor_ask((const char *const[]){python, "-c", code, NULL}, text, room);
 }
 
 static void find_package(const char *python, const char *name, char *dir, size_t room)

@@ -134,6 +134,10 @@ static void set_environment(const struct lw_launch *s)
 	}
 	if (s->options.is_not_analyzed)
 		setenv(LW_ENV_NO_ANALYZE, "1", 1);
+	if (s->options.pcap_device)
+		setenv(LW_ENV_PCAP, *s->options.pcap_device ? s->options.pcap_device : "any", 1);
+	if (s->options.pcap_filter)
+		setenv(LW_ENV_PCAP_FILTER, s->options.pcap_filter, 1);
 	setenv("NVTX_INJECTION64_PATH", s->library, 0);
 }
 
@@ -157,8 +161,11 @@ static int exit_code_of(int status)
 
 static int start_collector(struct lw_launch *s)
 {
-	const struct lw_collect_options collect = {
-		.dir = s->dir, .out = s->out, .command = s->command};
+	const struct lw_collect_options collect = {.dir = s->dir,
+		.out = s->out,
+		.command = s->command,
+		.pcap_device = s->options.pcap_device,
+		.pcap_filter = s->options.pcap_filter};
 	int pid = lw_collector_spawn(s->collector, &collect);
 
 	s->collector_pid = pid > 0 ? pid : 0;
@@ -351,7 +358,8 @@ static bool are_hooks_known(const char *list)
 	return true;
 }
 
-enum { KEY_NO_ANALYZE = 0x2000 }; /* clear of the keys of verbs */
+/* Options without a letter; clear of the keys of verbs. */
+enum { KEY_NO_ANALYZE = 0x2000, KEY_PCAP, KEY_PCAP_FILTER };
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -384,6 +392,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 			argp_error(state, "--probe=%s: seconds, more than 0, at most %d", argument,
 				LW_PROBE_MAX_S);
 		return 0;
+	case KEY_PCAP:
+		options->pcap_device = argument ? argument : "";
+		return 0;
+	case KEY_PCAP_FILTER:
+		options->pcap_filter = argument;
+		return 0;
 	case 'q':
 		options->is_quiet = true;
 		return 0;
@@ -392,6 +406,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARGS:
 		options->command = state->argv + state->next;
+		return 0;
+	case ARGP_KEY_END:
+		if (options->pcap_filter && !options->pcap_device && !getenv(LW_ENV_PCAP))
+			argp_error(state, "--pcap-filter needs --pcap");
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		if (!options->is_command_optional)
@@ -419,6 +437,14 @@ static const struct argp_option argp_options[] = {
 		0},
 	{"no-analyze", KEY_NO_ANALYZE, NULL, 0,
 		"do not analyse the run when it has ended: who opens it first then waits for that (also LAPWING_NO_ANALYZE=1)",
+		0},
+	{"pcap", KEY_PCAP, "DEVICE", OPTION_ARG_OPTIONAL,
+		"capture the headers of packets on DEVICE (default: all devices of this network"
+		" namespace); needs the capability CAP_NET_RAW",
+		0},
+	{"pcap-filter", KEY_PCAP_FILTER, "EXPR", 0,
+		"with --pcap: capture what EXPR (pcap-filter(7)) selects too, not only TCP and RoCE;"
+		" 'port 2049' shows NFS over UDP",
 		0},
 	{"quiet", 'q', NULL, 0, "no summary line on stderr", 0}, {0}};
 

@@ -28,6 +28,7 @@
 #include "base/units.h"
 #include "collector/cpu.h"
 #include "collector/drain.h"
+#include "collector/packets.h"
 #include "collector/process.h"
 #include "collector/writer.h"
 #include "schema/rundir.h"
@@ -46,6 +47,7 @@ struct collector {
 	struct lw_drain drain;
 	struct lw_writer *writer;
 	struct lw_cpu_sampler *sampler;
+	struct lw_packets *packets; /* NULL: nobody wants them */
 	char out[PATH_MAX];
 	lw_vec(struct lw_process *) processes; /* not ended yet */
 	size_t n_processes;                    /* ever seen */
@@ -361,6 +363,7 @@ static bool has_news(struct collector *c)
 	bool has_any = c->must_scan || c->now_ns - c->scanned_ns >= RESCAN_NS || must_sample(c);
 	bool is_quick = false;
 
+	has_any |= lw_packets_has_news(c->packets);
 	for (size_t i = 0; i < c->drain.rings.n; i++) {
 		struct lw_ring *ring = c->drain.rings.at[i];
 		uint64_t n;
@@ -406,6 +409,8 @@ static int look(struct collector *c)
 		status = lw_cpu_sample(c->sampler, &c->drain);
 		c->sampled_ns = c->now_ns;
 	}
+	if (status == LW_OK)
+		status = lw_packets_put(c->packets, &c->drain);
 	if (status == LW_OK)
 		status = end_what_ended(c);
 	if (status == LW_OK)
@@ -528,6 +533,7 @@ static void close_all(struct collector *c)
 		c->epoll_fd, c->timer_fd, c->signal_fd, c->inotify_fd, c->starter_fd, c->lock_fd};
 
 	lw_cpu_sampler_free(c->sampler);
+	lw_packets_close(c->packets); /* its statements first, then the file */
 	lw_writer_close(c->writer);
 	lw_drain_close(&c->drain);
 	for (size_t i = 0; i < c->processes.n; i++)
@@ -557,12 +563,16 @@ static int collect_once(const struct lw_collect_options *options, bool *ret_has_
 	c.now_ns = c.changed_ns = now_ns();
 	if (status == LW_OK)
 		status = take_lock(&c);
+	if (status == LW_OK) /* before the run file, which a refusal must not replace */
+		status = lw_packets_open(options, &c.packets);
 	if (status == LW_OK)
 		status = open_out(&c);
 	if (status == LW_OK)
 		status = lw_cpu_sampler_new(lw_writer_store(c.writer), &c.sampler);
 	if (status == LW_OK)
 		status = open_events(&c);
+	if (status == LW_OK) /* its thread takes over which signals are blocked */
+		status = lw_packets_start(c.packets, c.writer);
 	if (status == LW_OK) {
 		*ret_has_begun = true;
 		if (options->ready)
@@ -572,6 +582,8 @@ static int collect_once(const struct lw_collect_options *options, bool *ret_has_
 	}
 	if (status >= 0)
 		status = leave_running(&c);
+	if (status == LW_OK)
+		status = lw_packets_finish(c.packets, c.writer);
 	if (status == LW_OK)
 		status = lw_writer_finish(c.writer, c.exit_code);
 	if (status == LW_OK && !lw_rundir_remove(options->dir)) {

@@ -26,8 +26,11 @@ struct lw_collect_options {
 	const char *created_by; /* program and version */
 	const char *command;    /* what is recorded, "" = not known yet */
 	enum lw_collect_until until;
-	int64_t grace_ns; /* LW_UNTIL_GONE */
-	pid_t starter;    /* LW_UNTIL_STOP: its end counts as stop; 0 = nobody */
+	int64_t grace_ns;        /* LW_UNTIL_GONE */
+	pid_t starter;           /* LW_UNTIL_STOP: its end counts as stop; 0 = nobody */
+	const char *pcap_device; /* network device to capture, "" = all, NULL = none */
+	const char *pcap_filter; /* what is captured beside the job's connections, NULL = nothing */
+	bool must_capture;       /* not to begin at all when it cannot be captured */
 	bool must_move; /* out counts even when DIR/out names another: what that holds is copied */
 	void (*ready)(void); /* called when the run file is there; may be NULL */
 	void (*closed)(const char

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/units.h"
 #include "collector/collector.h"
+#include "collector/packets.h"
 #include "schema/rundir.h"
 
 const char *argp_program_version = "lapwingd " LAPWING_VERSION;
@@ -29,7 +30,9 @@ static struct lw_collect_options options = {
 	.until = LW_UNTIL_GONE,
 	.grace_ns = GRACE_S * LW_NS_PER_S,
 };
-static bool is_foreground;
+enum { KEY_PCAP = 256, KEY_PCAP_FILTER, KEY_CHECK_PCAP };
+
+static bool is_foreground, is_check;
 static int ready_fd = -1;
 
 static void say_ready(void)
@@ -83,11 +86,22 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		options.starter = (pid_t)strtol(argument, NULL, 10);
 		options.until = LW_UNTIL_STOP;
 		return 0;
+	case KEY_PCAP:
+		options.pcap_device = argument ? argument : "";
+		options.must_capture = true;
+		return 0;
+	case KEY_PCAP_FILTER:
+		options.pcap_filter = argument;
+		return 0;
+	case KEY_CHECK_PCAP:
+		is_check = true;
+		options.pcap_device = argument ? argument : "";
+		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "'%s': takes no arguments", argument);
 		return 0;
 	case ARGP_KEY_END:
-		if (!options.dir)
+		if (!options.dir && !is_check)
 			argp_error(state, "--dir is missing");
 		return 0;
 	default:
@@ -128,6 +142,15 @@ static void ignore_signals(void)
 		signal(ignored[i], SIG_IGN);
 }
 
+/* For `doctor`: asked of this program, whose file may have rights that others have not. */
+static int check_pcap(void)
+{
+	if (lw_packets_check(options.pcap_device) == LW_OK)
+		return LW_EXIT_OK;
+	printf("%s\n", lw_error_text());
+	return LW_EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct argp_option argp_options[] = {
@@ -136,14 +159,27 @@ int main(int argc, char **argv)
 		{"command", 'c', "TEXT", 0, "what is recorded", 0},
 		{"foreground", 'f', NULL, 0, "stay in the foreground, errors on stderr", 0},
 		{"ready-fd", 'r', "FD", 0, "write a byte there when the run file is there", 0},
-		{"starter", 's', "PID", 0, "collect until DIR/stop appears or PID ends", 0}, {0}};
+		{"starter", 's', "PID", 0, "collect until DIR/stop appears or PID ends", 0},
+		{"pcap", KEY_PCAP, "DEVICE", OPTION_ARG_OPTIONAL,
+			"capture packet headers of DEVICE (default: all)", 0},
+		{"pcap-filter", KEY_PCAP_FILTER, "EXPR", 0, "and what EXPR selects", 0},
+		{"check-pcap", KEY_CHECK_PCAP, "DEVICE", OPTION_ARG_OPTIONAL,
+			"say on stdout why DEVICE cannot be captured; exit code 0: it can", 0},
+		{0}};
 	static const struct argp argp = {argp_options, parse, NULL,
 		"Collects the rings of one job on one host into one run file.", NULL, NULL, NULL};
 	bool has_begun;
 	int status;
 
 	argp_err_exit_status = LW_EXIT_USAGE;
+	/* A job that was started with the variables alone is recorded even when nothing can be captured. */
+	options.pcap_device = getenv(LW_ENV_PCAP);
+	if (options.pcap_device && !*options.pcap_device)
+		options.pcap_device = NULL;
+	options.pcap_filter = getenv(LW_ENV_PCAP_FILTER);
 	argp_parse(&argp, argc, argv, 0, NULL, NULL);
+	if (is_check)
+		return check_pcap();
 	ignore_signals();
 	/* On a host whose cores all train, the job goes first: the rings hold what has to wait. */
 	if (nice(10) < 0)

@@ -14,9 +14,11 @@
 
 int lw_collector_spawn(const char *program, const struct lw_collect_options *options)
 {
-	char ready[16], starter[16];
-	const char *argv[] = {program, "--foreground", "--dir", options->dir, "--out", options->out,
-		"--command", options->command, "--ready-fd", ready, "--starter", starter, NULL};
+	char ready[16], starter[16], pcap[300];
+	const char *argv[16] = {program, "--foreground", "--dir", options->dir, "--out",
+		options->out, "--command", options->command, "--ready-fd", ready, "--starter",
+		starter};
+	size_t n_args = 12;
 	posix_spawnattr_t attributes;
 	sigset_t none;
 	int fds[2], error, status;
@@ -24,6 +26,14 @@ int lw_collector_spawn(const char *program, const struct lw_collect_options *opt
 	ssize_t n;
 	pid_t pid;
 
+	if (options->pcap_device) {
+		snprintf(pcap, sizeof(pcap), "--pcap=%s", options->pcap_device);
+		argv[n_args++] = pcap;
+	}
+	if (options->pcap_filter) {
+		argv[n_args++] = "--pcap-filter";
+		argv[n_args++] = options->pcap_filter;
+	}
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return lw_fail(LW_ERR_IO, "pipe: %s", strerror(errno));
 	fcntl(fds[1], F_SETFD, 0); /* the write end goes along */

@@ -13,8 +13,6 @@
 #include "collector/records.h"
 #include "collector/strings.h"
 
-enum { HOST_ID = 1 };
-
 enum statement {
 	FIND_PROCESS,
 	ADD_PROCESS,
@@ -102,7 +100,7 @@ static int open_writer(struct lw_store *store, struct lw_writer **ret_writer)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
 	}
 	writer->store = store;
-	writer->source.host_id = HOST_ID;
+	writer->source.host_id = LW_WRITER_HOST_ID;
 	writer->source.strings = lw_string_map_new();
 	status = writer->source.strings ? LW_OK : LW_ERR_NOMEM;
 	if (status == LW_OK)

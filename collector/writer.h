@@ -20,6 +20,8 @@
 #include "collector/drain.h"
 #include "schema/store.h"
 
+enum { LW_WRITER_HOST_ID = 1 }; /* the one host of a run file that is recorded */
+
 struct lw_writer;
 
 /** lw_writer_create() - a new run file at @path. @command: what is recorded, "" = not known yet. */

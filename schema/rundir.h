@@ -35,6 +35,10 @@
 
 #define LW_ENV_PROBE "LAPWING_PROBE" /* seconds that a probe may take; default none */
 
+/* For the collector, which a rank may have to start: */
+#define LW_ENV_PCAP        "LAPWING_PCAP" /* device whose packets are captured; any = all */
+#define LW_ENV_PCAP_FILTER "LAPWING_PCAP_FILTER"
+
 enum { LW_RING_RECORDS_DEFAULT = 65536, LW_PROBE_DEFAULT_S = 5, LW_PROBE_MAX_S = 600 };
 
 #endif /* LAPWING_SCHEMA_RUNDIR_H */

@@ -145,15 +145,25 @@ const char *lw_ring_dir(void)
 	return ring_dir;
 }
 
-/* The environment of the collector: the job's, without what would trace the collector itself. */
+/* Ours are for the tracer, and would trace the collector, but for those that tell it what to do. */
+static bool is_for_collector(const char *variable)
+{
+	static const char *const wanted[] = {
+		LW_ENV_NO_ANALYZE "=", LW_ENV_PCAP "=", LW_ENV_PCAP_FILTER "="};
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+		if (!strncmp(variable, wanted[i], strlen(wanted[i])))
+			return true;
+	return strncmp(variable, "LD_PRELOAD=", 11) != 0 && strncmp(variable, "LAPWING_", 8) != 0;
+}
+
+/* The job's environment, without what would trace the collector itself. */
 static char **collector_environment(char **kept, size_t room)
 {
 	size_t n = 0;
 
 	for (char **at = environ; *at && n + 1 < room; at++)
-		if (strncmp(*at, "LD_PRELOAD=", 11) &&
-			(strncmp(*at, "LAPWING_", 8) ||
-				!strncmp(*at, LW_ENV_NO_ANALYZE, strlen(LW_ENV_NO_ANALYZE))))
+		if (is_for_collector(*at))
 			kept[n++] = *at;
 	kept[n] = NULL;
 	return kept;

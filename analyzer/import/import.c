@@ -17,6 +17,7 @@ enum { HEAD_BYTES = 256 << 10 };
 
 static const struct lw_importer *const importers[] = {
 	&lw_horovod_timeline_importer,
+	&lw_pcap_importer,
 };
 enum { N_IMPORTERS = sizeof(importers) / sizeof(importers[0]) };
 
@@ -210,7 +211,7 @@ int lw_import(const char *input, const char *format, const char *output,
 	lw_import_progress_fn on_progress, void *context, struct lw_import_summary *ret_summary)
 {
 	struct lw_import import = {input, NULL, on_progress, context, ret_summary};
-	const struct lw_importer *importer;
+	const struct lw_importer *importer = NULL;
 	struct lw_store *store;
 	char unfinished[4096];
 	int status;

@@ -21,14 +21,15 @@ typedef int (*lw_import_progress_fn)(void *context, double done_frac);
 struct lw_import_summary {
 	const char *format; /* name of the importer */
 	uint64_t n_records; /* of the input that were used */
-	uint64_t n_ranks;   /* that the input tells of, at least 1 */
+	uint64_t n_ranks;   /* that the input tells of, 0 for packets */
 	uint64_t n_tensors, n_batches, n_collectives, n_ready, n_ranges;
-	uint64_t n_unfinished; /* batches whose end is not in the input */
-	uint64_t n_bad;        /* records that could not be used */
-	uint64_t bytes;        /* payload of all batches whose size is known */
-	int64_t duration_ns;   /* first to last event */
-	bool is_truncated;     /* the input stops inside a record */
-	char problem[256];     /* the first thing that is wrong with the input, "" = nothing */
+	uint64_t n_packets, n_flows; /* of a capture */
+	uint64_t n_unfinished;       /* batches whose end is not in the input */
+	uint64_t n_bad;              /* records that could not be used */
+	uint64_t bytes;              /* payload of all batches whose size is known */
+	int64_t duration_ns;         /* first to last event */
+	bool is_truncated;           /* the input stops inside a record */
+	char problem[256]; /* the first thing that is wrong with the input, "" = nothing */
 };
 
 struct lw_import { /* what an importer is given */
@@ -49,6 +50,7 @@ struct lw_importer {
 };
 
 extern const struct lw_importer lw_horovod_timeline_importer; /* horovod_timeline.c */
+extern const struct lw_importer lw_pcap_importer;             /* pcap.c */
 
 /** lw_importers() - the table of all importers. *@ret_n: how many. */
 const struct lw_importer *const *lw_importers(size_t *ret_n);

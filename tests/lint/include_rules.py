@@ -14,8 +14,9 @@ ALLOWED = {
     "base": {"base"},
     "schema": {"schema", "base"},  # the headers that the tracer uses are checked below
     "tracer": {"tracer", "schema"},
-    "collector": {"collector", "schema", "base"},
-    "cli": {"cli", "tui", "analyzer", "collector", "schema", "base"},
+    "packet": {"packet", "schema", "base"},
+    "collector": {"collector", "packet", "schema", "base"},
+    "cli": {"cli", "tui", "analyzer", "collector", "packet", "schema", "base"},
     "tui": {"tui", "analyzer", "schema", "base"},
     "tests": None,
     "examples": None,
@@ -30,7 +31,7 @@ def may_include(source, target):
     folder = source.parts[0]
     wanted = pathlib.PurePath(target).parts
     if folder == "analyzer":
-        if wanted[0] in ("schema", "base"):
+        if wanted[0] in ("schema", "base") or (wanted[0] == "packet" and source.parts[1] == "import"):
             return True
         if wanted[0] != "analyzer":
             return False

@@ -9,7 +9,7 @@ UNIT = re.compile(r"_(ns|bytes|bytes_per_s|frac|segments|bits|words)$|^(n|n_\w+|
 # Numbers without a dimension: keys, places in an order, and members of the contract's enums.
 PLAIN = re.compile(
     r"^(id|\w+_id|pid|ppid|tid|rank|size|local_rank|local_size|last_rank|serial|seq|batch|position|number|burst|step|key|\w+_key|object|"
-    r"op|flags|role|how|why|reason|status|setting|source|framework|transport|dtype|process_set|opcode|slot|socket|\w*port|"
+    r"op|flags|role|how|why|reason|status|setting|source|framework|transport|dtype|process_set|opcode|qp|\w+_qp|slot|socket|\w*port|"
     r"peer|tag|root|reducer|is_\w+|closed|exit_code|value|low|high)$")
 
 

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/capture.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/units.h"
+#include "collector/device.h"
+#include "collector/filter.h"
+#include "collector/packet_clock.h"
+
+#define HAND_OVER_NS (100 * LW_NS_PER_MS)
+#define ALL_FLOWS_NS LW_NS_PER_S          /* so often totals of known flows are handed over */
+#define REST_NS      (150 * LW_NS_PER_MS) /* after this time the last block was handed to us */
+
+enum { MAX_BINS = 1 << 16 };     /* that wait for the writer; beyond it bins grow */
+enum { MAX_DISPATCH = 1 << 14 }; /* packets between two looks at the clock */
+
+struct lw_capture {
+	char device[64], also[LW_FILTER_BYTES / 2], link_type[32];
+	int64_t start_ns;
+	pcap_t *pcap;
+	int stop_fd;
+	pthread_t thread;
+	bool has_thread, has_ended_thread, is_ended; /* is_ended: the last batch was made */
+
+	/* the thread's */
+	struct lw_flow_table flows;
+	struct lw_packet_clock clock;
+	struct lw_packet_batch filling;
+	int link;
+	uint64_t n_dropped;
+	unsigned int last_dropped; /* libpcap's counter, which wraps */
+	int64_t stats_ns, handed_ns, all_flows_ns;
+	uint64_t last_strangers;
+	bool is_narrow, is_broken;
+	size_t n_expected;
+	char in_force[LW_FILTER_BYTES];
+
+	pthread_mutex_t lock; /* of all below */
+	struct lw_packet_batch ready;
+	lw_vec(struct lw_connection) connections;
+	bool has_ready, has_new_filter, is_stopping;
+	char filter[LW_FILTER_BYTES];
+
+	struct lw_packet_batch taken; /* the owner's */
+};
+
+/* ---- the owner's side ---------------------------------------------------------------------------- */
+
+static void clear(struct lw_packet_batch *batch)
+{
+	batch->bins.n = batch->states.n = batch->gaps.n = 0;
+}
+
+static bool emit(void *user, const struct lw_packet_bin *bin)
+{
+	struct lw_capture *c = user;
+
+	return c->filling.bins.n < MAX_BINS && lw_vec_push(&c->filling.bins, *bin) == LW_OK;
+}
+
+int lw_capture_open(const char *device, const char *filter, struct lw_capture **ret_capture)
+{
+	struct lw_capture *c = calloc(1, sizeof(*c));
+	int status = LW_OK;
+
+	if (!c)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	c->stop_fd = -1;
+	pthread_mutex_init(&c->lock, NULL);
+	snprintf(c->device, sizeof(c->device), "%s", device && *device ? device : LW_CAPTURE_ANY);
+	if (filter && strlen(filter) >= sizeof(c->also))
+		status = lw_fail(LW_ERR_LIMIT, "the filter expression is too long");
+	else
+		snprintf(c->also, sizeof(c->also), "%s", filter ? filter : "");
+	if (status == LW_OK)
+		status = lw_device_open(c->device, &c->pcap);
+	/* The user's expression first, alone: then libpcap's complaint is about that. */
+	if (status == LW_OK && *c->also)
+		status = lw_device_filter(c->pcap, c->also);
+	c->link = status == LW_OK ? pcap_datalink(c->pcap) : 0;
+	if (status == LW_OK)
+		status = lw_filter_text(NULL, 0, c->link == LW_LINK_ETHERNET, c->also, c->in_force,
+			sizeof(c->in_force));
+	if (status == LW_OK)
+		status = lw_device_filter(c->pcap, c->in_force);
+	if (status == LW_OK)
+		status = lw_flows_open(&c->flows, LW_FLOWS_DEFAULT, emit, c);
+	if (status < 0) {
+		lw_capture_close(c);
+		return status;
+	}
+	strcpy(c->filter, c->in_force);
+	snprintf(c->link_type, sizeof(c->link_type), "%s", lw_device_link_name(c->pcap));
+	c->flows.mtu_bytes = strcmp(c->device, LW_CAPTURE_ANY) ? lw_device_mtu(c->device) : 0;
+	c->start_ns = lw_packet_clock_read(&c->clock);
+	c->stats_ns = c->handed_ns = c->all_flows_ns = c->start_ns;
+	*ret_capture = c;
+	return LW_OK;
+}
+
+struct lw_capture_row lw_capture_describe(const struct lw_capture *c)
+{
+	return (struct lw_capture_row){.device = c->device,
+		.filter = c->filter,
+		.source = "live",
+		.link_type = c->link_type,
+		.snap_bytes = LW_PACKET_SNAP_BYTES,
+		.start_ns = c->start_ns};
+}
+
+int lw_capture_expect(struct lw_capture *c, const struct lw_connection *connection)
+{
+	int status;
+
+	pthread_mutex_lock(&c->lock);
+	status = c->connections.n < LW_FLOWS_DEFAULT ? lw_vec_push(&c->connections, *connection)
+						     : LW_OK; /* it takes a stranger's place */
+	pthread_mutex_unlock(&c->lock);
+	return status;
+}
+
+/* What the thread left behind goes the same way as what it handed over. */
+static void hand_over(struct lw_capture *c, int64_t now_ns, bool is_last);
+
+const struct lw_packet_batch *lw_capture_take(struct lw_capture *c)
+{
+	const struct lw_packet_batch *batch = NULL;
+
+	if (c->has_ended_thread && !c->has_ready && !c->is_ended)
+		hand_over(c, c->stats_ns, true);
+	pthread_mutex_lock(&c->lock);
+	if (c->has_ready) {
+		struct lw_packet_batch empty = c->taken;
+
+		c->taken = c->ready;
+		c->ready = empty;
+		clear(&c->ready);
+		c->has_ready = false;
+		batch = &c->taken;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return batch;
+}
+
+bool lw_capture_has_news(struct lw_capture *c)
+{
+	bool has_news;
+
+	pthread_mutex_lock(&c->lock);
+	has_news = c->has_ready || c->has_new_filter;
+	pthread_mutex_unlock(&c->lock);
+	return has_news;
+}
+
+bool lw_capture_filter(struct lw_capture *c, char *text, size_t text_bytes)
+{
+	bool has_new;
+
+	pthread_mutex_lock(&c->lock);
+	has_new = c->has_new_filter;
+	c->has_new_filter = false;
+	snprintf(text, text_bytes, "%s", c->filter);
+	pthread_mutex_unlock(&c->lock);
+	return has_new;
+}
+
+void lw_capture_stop(struct lw_capture *c)
+{
+	const uint64_t one = 1;
+
+	if (!c->has_thread)
+		return;
+	pthread_mutex_lock(&c->lock);
+	c->is_stopping = true;
+	pthread_mutex_unlock(&c->lock);
+	if (write(c->stop_fd, &one, sizeof(one)) < 0)
+		errno = 0; /* it looks every 100 ms anyway */
+	pthread_join(c->thread, NULL);
+	c->has_thread = false;
+	c->has_ended_thread = true;
+}
+
+void lw_capture_close(struct lw_capture *c)
+{
+	if (!c)
+		return;
+	lw_capture_stop(c);
+	if (c->pcap)
+		pcap_close(c->pcap);
+	if (c->stop_fd >= 0)
+		close(c->stop_fd);
+	lw_flows_close(&c->flows);
+	lw_packet_batch_free(&c->filling);
+	lw_packet_batch_free(&c->ready);
+	lw_packet_batch_free(&c->taken);
+	lw_vec_free(&c->connections);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------------- */
+
+static void add_gap(struct lw_capture *c, int64_t start_ns, int64_t end_ns, uint64_t n)
+{
+	struct lw_capture_gap gap = {start_ns, end_ns, n};
+
+	/* Without memory for the row the total still counts. */
+	if (c->filling.gaps.n < MAX_BINS)
+		(void)lw_vec_push(&c->filling.gaps, gap);
+}
+
+static void on_packet(u_char *user, const struct pcap_pkthdr *header, const u_char *bytes)
+{
+	struct lw_capture *c = (struct lw_capture *)user;
+	struct lw_capture_counts *counts = &c->filling.counts;
+	struct lw_packet packet;
+
+	counts->n_received++;
+	switch (lw_packet_decode(c->link, bytes, header->caplen, header->len, &packet)) {
+	case LW_PACKET_OK:
+		/* the precision that was asked for puts ns into tv_usec */
+		lw_flows_add(&c->flows, &packet,
+			lw_packet_clock_convert(
+				&c->clock, header->ts.tv_sec * LW_NS_PER_S + header->ts.tv_usec));
+		break;
+	case LW_PACKET_OTHER:
+		counts->n_other++;
+		break;
+	case LW_PACKET_CUT:
+		counts->n_cut++;
+		break;
+	case LW_PACKET_BAD:
+		counts->n_bad++;
+		break;
+	}
+}
+
+static void read_drops(struct lw_capture *c, int64_t now_ns)
+{
+	struct pcap_stat stat;
+
+	if (pcap_stats(c->pcap, &stat) < 0)
+		return;
+	if (stat.ps_drop != c->last_dropped) {
+		unsigned int n = stat.ps_drop - c->last_dropped;
+
+		c->n_dropped += n;
+		add_gap(c, c->stats_ns, now_ns, n);
+	}
+	c->last_dropped = stat.ps_drop;
+	c->stats_ns = now_ns;
+}
+
+static bool has_content(const struct lw_packet_batch *batch)
+{
+	return batch->bins.n || batch->states.n || batch->gaps.n;
+}
+
+/* Everything that is full goes to the owner; what it has not taken yet stays in front. */
+static void hand_over(struct lw_capture *c, int64_t now_ns, bool is_last)
+{
+	bool has_all = is_last || now_ns - c->all_flows_ns >= ALL_FLOWS_NS;
+
+	bool has_flushed = lw_flows_flush(&c->flows, is_last ? INT64_MAX : now_ns - HAND_OVER_NS);
+
+	c->filling.counts.n_dropped = c->n_dropped;
+	c->filling.counts.clock_error_ns = c->clock.error_ns;
+	c->filling.end_ns = is_last ? now_ns : 0;
+	c->handed_ns = now_ns;
+	pthread_mutex_lock(&c->lock);
+	if (!c->has_ready) {
+		/* Without memory for their states no bins go: they wait for the next time. */
+		int status = lw_flows_states(&c->flows, !has_all, &c->filling);
+
+		if (status == LW_OK && (is_last || has_content(&c->filling))) {
+			struct lw_packet_batch full = c->filling;
+
+			c->filling = c->ready;
+			c->filling.counts = full.counts;
+			memcpy(c->filling.problem, full.problem, sizeof(full.problem));
+			c->ready = full;
+			c->has_ready = true;
+			clear(&c->filling);
+			if (has_all)
+				c->all_flows_ns = now_ns;
+			c->is_ended = is_last && has_flushed;
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* Peers of the job, each once. Return: how many; more than LW_CAPTURE_MAX_PEERS: too many for a filter. */
+static size_t find_peers(struct lw_capture *c, uint8_t peers[LW_CAPTURE_MAX_PEERS][16])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->connections.n; i++) {
+		size_t k = 0;
+
+		while (k < n && memcmp(peers[k], c->connections.at[i].peer, 16))
+			k++;
+		if (k < n)
+			continue;
+		if (n == LW_CAPTURE_MAX_PEERS)
+			return n + 1;
+		memcpy(peers[n++], c->connections.at[i].peer, 16);
+	}
+	return n;
+}
+
+/* libpcap lets nothing pass while it changes a filter: that moment is an incomplete interval. */
+static void set_filter(struct lw_capture *c, const uint8_t (*peers)[16], size_t n_peers)
+{
+	char text[LW_FILTER_BYTES];
+	int64_t start_ns;
+
+	if (lw_filter_text(
+		    peers, n_peers, c->link == LW_LINK_ETHERNET, c->also, text, sizeof(text)) < 0 ||
+		!strcmp(text, c->in_force))
+		return;
+	start_ns = lw_packet_clock_read(&c->clock);
+	if (lw_device_filter(c->pcap, text) < 0)
+		return; /* the old one stays */
+	add_gap(c, start_ns, lw_packet_clock_read(&c->clock), 0);
+	strcpy(c->in_force, text);
+	pthread_mutex_lock(&c->lock);
+	strcpy(c->filter, text);
+	c->has_new_filter = true;
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* Strangers are counted from one hand-over to the next. */
+static bool are_strangers_many(struct lw_capture *c, int64_t now_ns)
+{
+	double wanted = (double)LW_CAPTURE_STRANGERS_PER_S * (double)(now_ns - c->handed_ns) /
+			(double)LW_NS_PER_S;
+	uint64_t n = c->flows.n_foreign - c->last_strangers;
+
+	c->last_strangers = c->flows.n_foreign;
+	return (double)n > wanted && now_ns - c->start_ns > LW_NS_PER_S;
+}
+
+/* New connections get their places; the filter is narrowed when strangers are too many. */
+static void follow_job(struct lw_capture *c, int64_t now_ns)
+{
+	uint8_t peers[LW_CAPTURE_MAX_PEERS][16];
+	size_t n_peers = 0;
+
+	if (are_strangers_many(c, now_ns))
+		c->is_narrow = true; /* and stays so: coming and going would leave holes */
+	pthread_mutex_lock(&c->lock);
+	for (; c->n_expected < c->connections.n; c->n_expected++) {
+		const struct lw_connection *one = &c->connections.at[c->n_expected];
+
+		lw_flows_expect(&c->flows, one->local, one->local_port, one->peer, one->peer_port);
+	}
+	if (c->is_narrow)
+		n_peers = find_peers(c, peers);
+	pthread_mutex_unlock(&c->lock);
+	if (n_peers)
+		set_filter(c, (const uint8_t(*)[16])peers,
+			n_peers <= LW_CAPTURE_MAX_PEERS ? n_peers : 0);
+}
+
+/* Reads what is there. Return: packets, or < 0: the device is gone. */
+static int read_packets(struct lw_capture *c)
+{
+	int n;
+
+	lw_packet_clock_read(&c->clock);
+	n = pcap_dispatch(c->pcap, MAX_DISPATCH, on_packet, (u_char *)c);
+	if (n < 0 && !c->is_broken) {
+		c->is_broken = true;
+		snprintf(c->filling.problem, sizeof(c->filling.problem), "%s: %s", c->device,
+			pcap_geterr(c->pcap));
+	}
+	return n;
+}
+
+static bool is_stopping(struct lw_capture *c)
+{
+	bool is;
+
+	pthread_mutex_lock(&c->lock);
+	is = c->is_stopping;
+	pthread_mutex_unlock(&c->lock);
+	return is;
+}
+
+/* Waits for packets, or for the end. */
+static void wait_for_packets(struct lw_capture *c, bool only_packets)
+{
+	struct pollfd fds[] = {{.fd = only_packets ? -1 : c->stop_fd, .events = POLLIN},
+		{.fd = c->is_broken ? -1 : pcap_get_selectable_fd(c->pcap), .events = POLLIN}};
+
+	poll(fds, 2, only_packets ? 20 : 100);
+}
+
+static void *run(void *user)
+{
+	struct lw_capture *c = user;
+	int64_t end_ns = 0, now_ns = c->start_ns, broken_ns = 0;
+
+	while (!end_ns || now_ns < end_ns) {
+		int n = 0;
+
+		wait_for_packets(c, end_ns != 0);
+		if (!c->is_broken)
+			n = read_packets(c);
+		now_ns = lw_packet_clock_read(&c->clock);
+		if (n < 0)
+			broken_ns = now_ns;
+		if (now_ns - c->handed_ns >= HAND_OVER_NS) {
+			if (!c->is_broken) {
+				read_drops(c, now_ns);
+				follow_job(c, now_ns);
+			}
+			hand_over(c, now_ns, false);
+		}
+		if (!end_ns && is_stopping(c)) /* packets in the block that is not full come late */
+			end_ns = now_ns + (c->is_broken ? 0 : REST_NS);
+	}
+	if (broken_ns)
+		add_gap(c, broken_ns, now_ns, 0);
+	else
+		read_drops(c, now_ns);
+	c->stats_ns = now_ns;
+	return NULL;
+}
+
+int lw_capture_start(struct lw_capture *c)
+{
+	int error;
+
+	c->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	error = c->stop_fd < 0 ? errno : pthread_create(&c->thread, NULL, run, c);
+	if (error)
+		return lw_fail(LW_ERR_NOMEM, "capture: %s", strerror(error));
+	c->has_thread = true;
+	return LW_OK;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a capture is made of besides packets: the clock it moves times to, and its filter. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <pcap/pcap.h>
+
+#include "base/err.h"
+#include "base/units.h"
+#include "collector/device.h"
+#include "collector/filter.h"
+#include "collector/packet_clock.h"
+#include "tests/lib/packets.h"
+
+#define S LW_NS_PER_S
+
+static void times_move_by_the_distance_of_the_clocks(void **state)
+{
+	struct lw_packet_clock clock = {0};
+
+	(void)state;
+	lw_packet_clock_pair(&clock, 10 * S, 1000 * S, 40);
+	assert_int_equal(lw_packet_clock_convert(&clock, 1000 * S - 5), 10 * S - 5);
+	assert_int_equal(clock.error_ns, 40);
+	lw_packet_clock_pair(&clock, 11 * S, 1001 * S + 300, 30); /* slewed by 300 ns in between */
+	assert_int_equal(lw_packet_clock_convert(&clock, 1001 * S), 11 * S - 300);
+	assert_int_equal(clock.error_ns, 330);
+}
+
+static void a_clock_that_is_set_moves_no_packet_out_of_its_time(void **state)
+{
+	for (int sign = -1; sign <= 1; sign += 2) {
+		struct lw_packet_clock clock = {0};
+		int64_t step_ns = sign * 3600 * S;
+
+		lw_packet_clock_pair(&clock, 100 * S, 5000 * S, 40);
+		lw_packet_clock_pair(&clock, 100 * S + 50000000, 5000 * S + 50000000 + step_ns, 40);
+		/* before and after it was set */
+		assert_int_equal(lw_packet_clock_convert(&clock, 5000 * S + 1000), 100 * S + 1000);
+		assert_int_equal(lw_packet_clock_convert(&clock, 5000 * S + 40000000 + step_ns),
+			100 * S + 40000000);
+		assert_int_equal(clock.error_ns, 40);
+	}
+	(void)state;
+}
+
+static void a_small_step_is_an_error_that_is_said(void **state)
+{
+	struct lw_packet_clock clock = {0};
+
+	(void)state;
+	lw_packet_clock_pair(&clock, 100 * S, 5000 * S, 40);
+	lw_packet_clock_pair(&clock, 100 * S + 50000000, 5000 * S + 30000000, 40); /* 20 ms back */
+	lw_packet_clock_convert(&clock, 5000 * S + 10000000);
+	assert_int_equal(clock.error_ns, 20000000);
+}
+
+static void real_readings_are_close_together(void **state)
+{
+	struct lw_packet_clock clock = {0};
+
+	(void)state;
+	assert_true(lw_packet_clock_read(&clock) > 0);
+	assert_true(clock.error_ns > 0 && clock.error_ns < LW_NS_PER_S);
+}
+
+static pcap_t *dead_device(int link)
+{
+	pcap_t *pcap = pcap_open_dead(link, 136);
+
+	assert_non_null(pcap);
+	return pcap;
+}
+
+/* Does @text let @b pass? */
+static bool passes(const char *text, const struct bytes *b)
+{
+	struct pcap_pkthdr header = {.caplen = b->n, .len = b->n_wire};
+	pcap_t *pcap = dead_device(DLT_EN10MB);
+	struct bpf_program program;
+	bool does;
+
+	assert_int_equal(pcap_compile(pcap, &program, text, 1, PCAP_NETMASK_UNKNOWN), 0);
+	does = pcap_offline_filter(&program, &header, b->at) != 0;
+	pcap_freecode(&program);
+	pcap_close(pcap);
+	return does;
+}
+
+static void the_narrow_filter_keeps_peers_openings_and_roce(void **state)
+{
+	static const uint8_t peers[2][16] = {{[10] = 0xff, 0xff, 10, 0, 0, 2}, {0xfd, [15] = 2}};
+	struct bytes peer = tcp_frame(&(struct segment){.from = 9, .to = 2, .flags = 16});
+	struct bytes stranger = tcp_frame(&(struct segment){.from = 9, .to = 3, .flags = 16});
+	struct bytes opening = tcp_frame(&(struct segment){.from = 9, .to = 3, .flags = 2});
+	struct bytes roce = roce_frame(8, 9, 4, 1, 1, 0, 64), six = {{0}, 0, 0},
+		     tagged = {{0}, 0, 0};
+	char narrow[LW_FILTER_BYTES], wide[LW_FILTER_BYTES];
+
+	(void)state;
+	put_ethernet(&six, 0x86dd);
+	put_ipv6(&six, 6, 20); /* fd00::1 to fd00::2 */
+	put_tcp(&six, &(struct segment){.flags = 16});
+	put_ethernet(&tagged, 0x8100);
+	put32(&tagged, 0x00050800);
+	put_ipv4(&tagged, 6, 20, 1, 9, 2);
+	put_tcp(&tagged, &(struct segment){.flags = 16});
+	assert_int_equal(lw_filter_text(peers, 2, true, "", narrow, sizeof(narrow)), LW_OK);
+	assert_int_equal(lw_filter_text(NULL, 0, true, "", wide, sizeof(wide)), LW_OK);
+	assert_true(passes(narrow, &peer) && passes(narrow, &opening) && passes(narrow, &roce));
+	assert_true(passes(narrow, &six) && passes(narrow, &tagged));
+	assert_false(passes(narrow, &stranger));
+	assert_true(passes(wide, &stranger) && passes(wide, &tagged) && passes(wide, &roce));
+	six.at[14 + 39] = 3;
+	assert_false(passes(narrow, &six));
+	assert_int_equal(
+		lw_filter_text(peers, 2, true, "udp port 9", narrow, sizeof(narrow)), LW_OK);
+	assert_false(passes(narrow, &stranger));
+	assert_true(passes(narrow, &tagged));
+}
+
+static void the_largest_filter_still_compiles_and_one_too_long_is_refused(void **state)
+{
+	uint8_t peers[32][16];
+	char text[LW_FILTER_BYTES];
+	pcap_t *pcap = dead_device(DLT_EN10MB), *cooked = dead_device(276);
+
+	(void)state;
+	for (int i = 0; i < 32; i++) {
+		memset(peers[i], 0xfd, 16);
+		peers[i][15] = (uint8_t)i;
+	}
+	assert_int_equal(
+		lw_filter_text((const uint8_t(*)[16])peers, 32, true, "", text, sizeof(text)),
+		LW_OK);
+	for (int i = 0; i < 2; i++) {
+		struct bpf_program program;
+
+		assert_int_equal(lw_filter_text((const uint8_t(*)[16])peers, 32, i == 0, "", text,
+					 sizeof(text)),
+			LW_OK);
+		assert_int_equal(
+			pcap_compile(i ? cooked : pcap, &program, text, 1, PCAP_NETMASK_UNKNOWN),
+			0);
+		assert_true(program.bf_len < 4096); /* what the kernel takes */
+		pcap_freecode(&program);
+	}
+	assert_int_equal(
+		lw_filter_text((const uint8_t(*)[16])peers, 32, true, "", text, 200), LW_ERR_LIMIT);
+	pcap_close(pcap);
+	pcap_close(cooked);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(times_move_by_the_distance_of_the_clocks),
+		cmocka_unit_test(a_clock_that_is_set_moves_no_packet_out_of_its_time),
+		cmocka_unit_test(a_small_step_is_an_error_that_is_said),
+		cmocka_unit_test(real_readings_are_close_together),
+		cmocka_unit_test(the_narrow_filter_keeps_peers_openings_and_roce),
+		cmocka_unit_test(the_largest_filter_still_compiles_and_one_too_long_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
