@@ -31,7 +31,8 @@
 #define LW_ENV_HOOKS        "LAPWING_HOOKS"        /* e.g. "mpi,horovod,-socket"; default all */
 #define LW_ENV_RING_RECORDS "LAPWING_RING_RECORDS" /* records a ring, power of two; default 65536 */
 
-#define LW_ENV_PROBE "LAPWING_PROBE" /* seconds that a probe may take; default none */
+#define LW_ENV_PROBE     "LAPWING_PROBE"     /* seconds that a probe may take; default none */
+#define LW_ENV_SAMPLE_MS "LAPWING_SAMPLE_MS" /* between looks at NICs and sockets; 0 = none */
 
 enum { LW_RING_RECORDS_DEFAULT = 65536, LW_PROBE_DEFAULT_S = 5, LW_PROBE_MAX_S = 600 };
 
