@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/vec.h"
+#include "collector/sample.h"
 
 enum lw_collect_until {
 	LW_UNTIL_STOP, /* DIR/stop appears (or the starter dies), and no process with a ring lives */
@@ -29,7 +30,8 @@ struct lw_collect_options {
 	int64_t grace_ns; /* LW_UNTIL_GONE */
 	pid_t starter;    /* LW_UNTIL_STOP: its end counts as stop; 0 = nobody */
 	bool must_move; /* out counts even when DIR/out names another: what that holds is copied */
-	void (*ready)(void); /* called when the run file is there; may be NULL */
+	struct lw_sample_options sample; /* period 0 = no sampling */
+	void (*ready)(void);             /* called when the run file is there; may be NULL */
 };
 
 /**

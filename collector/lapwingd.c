@@ -28,6 +28,7 @@ static struct lw_collect_options options = {
 	.command = "",
 	.until = LW_UNTIL_GONE,
 	.grace_ns = GRACE_S * LW_NS_PER_S,
+	.sample.period_ns = LW_SAMPLE_DEFAULT_MS * LW_NS_PER_MS,
 };
 static bool is_foreground;
 static int ready_fd = -1;
@@ -42,9 +43,24 @@ static void say_ready(void)
 	ready_fd = -1;
 }
 
+/* What cannot be a period leaves the default: `record` has told the user, a rank has nobody to tell. */
+static void set_period(const char *text)
+{
+	int64_t period_ns = text ? lw_sample_period_ns(text) : -1;
+
+	if (period_ns >= 0)
+		options.sample.period_ns = period_ns;
+}
+
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	switch (key) {
+	case 'S':
+		set_period(argument);
+		return 0;
+	case 'R':
+		options.sample.sysfs_root = argument;
+		return 0;
 	case 'd':
 		options.dir = argument;
 		return 0;
@@ -117,13 +133,16 @@ int main(int argc, char **argv)
 		{"command", 'c', "TEXT", 0, "what is recorded", 0},
 		{"foreground", 'f', NULL, 0, "stay in the foreground, errors on stderr", 0},
 		{"ready-fd", 'r', "FD", 0, "write a byte there when the run file is there", 0},
-		{"starter", 's', "PID", 0, "collect until DIR/stop appears or PID ends", 0}, {0}};
+		{"starter", 's', "PID", 0, "collect until DIR/stop appears or PID ends", 0},
+		{"sample-ms", 'S', "N", 0, "look at NICs and sockets every N ms, 0 = never", 0},
+		{"sysfs-root", 'R', "DIR", 0, "instead of /sys", 0}, {0}};
 	static const struct argp argp = {argp_options, parse, NULL,
 		"Collects the rings of one job on one host into one run file.", NULL, NULL, NULL};
 	bool has_begun;
 	int status;
 
 	argp_err_exit_status = LW_EXIT_USAGE;
+	set_period(getenv(LW_ENV_SAMPLE_MS));
 	argp_parse(&argp, argc, argv, 0, NULL, NULL);
 	ignore_signals();
 	/* On a host whose cores all train, the job goes first: the rings hold what has to wait. */

@@ -10,13 +10,16 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/units.h"
 #include "collector/collector.h"
 
 int lw_collector_spawn(const char *program, const struct lw_collect_options *options)
 {
-	char ready[16], starter[16];
+	char ready[16], starter[16], sample_ms[32];
 	const char *argv[] = {program, "--foreground", "--dir", options->dir, "--out", options->out,
-		"--command", options->command, "--ready-fd", ready, "--starter", starter, NULL};
+		"--command", options->command, "--ready-fd", ready, "--starter", starter,
+		"--sample-ms", sample_ms, options->sample.sysfs_root ? "--sysfs-root" : NULL,
+		options->sample.sysfs_root, NULL};
 	posix_spawnattr_t attributes;
 	sigset_t none;
 	int fds[2], error, status;
@@ -29,6 +32,8 @@ int lw_collector_spawn(const char *program, const struct lw_collect_options *opt
 	fcntl(fds[1], F_SETFD, 0); /* the write end goes along */
 	snprintf(ready, sizeof(ready), "%d", fds[1]);
 	snprintf(starter, sizeof(starter), "%d", (int)getpid());
+	snprintf(sample_ms, sizeof(sample_ms), "%.6f",
+		(double)options->sample.period_ns / (double)LW_NS_PER_MS);
 	sigemptyset(&none);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setsigmask(&attributes, &none);

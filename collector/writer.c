@@ -248,6 +248,11 @@ void lw_writer_close(struct lw_writer *writer)
 	free(writer);
 }
 
+struct lw_store *lw_writer_store(struct lw_writer *writer)
+{
+	return writer->store;
+}
+
 int lw_writer_begin(struct lw_writer *writer)
 {
 	int code;
