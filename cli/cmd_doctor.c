@@ -20,6 +20,7 @@
 #include "base/units.h"
 #include "cli/cmd.h"
 #include "cli/probe.h"
+#include "collector/netlink.h"
 #include "generated/schema_doctor.h"
 #include "schema/ring.h"
 #include "schema/rundir.h"
@@ -349,6 +350,30 @@ static void check_sockets(const struct patient *patient, struct answer *answer)
 		"bytes of every TCP connection; traffic of io_uring or RDMA does not pass here");
 }
 
+static void check_samplers(const struct patient *patient, struct answer *answer)
+{
+	struct lw_netns_sockets sockets;
+	bool has_nics, has_tcp;
+
+	(void)patient;
+	if (lw_netns_open(0, &sockets) < 0)
+		lw_error_clear();
+	has_nics = sockets.route_fd >= 0;
+	has_tcp = sockets.diag_fd >= 0;
+	lw_netns_close(&sockets);
+	if (!has_nics && !has_tcp)
+		say(answer, NO, "the kernel answers no netlink here: no NIC or TCP counters");
+	else
+		say(answer, has_nics && has_tcp ? YES : UNSURE,
+			"%s%s%s%s%s; ranks in network namespaces of their own: %s",
+			has_nics ? "NICs" : "", has_nics && has_tcp ? ", " : "",
+			has_tcp ? "TCP connections" : "",
+			access("/sys/class/infiniband", F_OK) == 0 ? ", RDMA ports"
+								   : "; no RDMA device is here",
+			has_nics && has_tcp ? "" : ", not all that there could be",
+			lw_netns_may_enter() ? "too" : "not without CAP_SYS_ADMIN");
+}
+
 static const struct check {
 	const char *id, *question;
 	bool is_must, needs_command; /* must: without a yes nothing is recorded at all */
@@ -357,6 +382,7 @@ static const struct check {
 	{"library", "Does the tracer load?", true, false, check_library},
 	{"rings", "Is there room to record?", true, false, check_ring_space},
 	{"preload", "Is LD_PRELOAD free?", false, false, check_preload},
+	{"sample", "NIC and TCP counters", false, false, check_samplers},
 	{"reach", "Does LD_PRELOAD reach it?", true, true, check_reach},
 	{"horovod", "Horovod hook", false, true, check_horovod},
 	{"mpi", "MPI hook", false, true, check_mpi},

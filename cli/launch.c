@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "base/units.h"
 #include "cli/cmd.h"
 #include "cli/probe.h"
 #include "schema/ring.h"
@@ -125,6 +126,8 @@ static void set_environment(const struct lw_launch *s)
 	}
 	if (s->options.hooks)
 		setenv(LW_ENV_HOOKS, s->options.hooks, 1);
+	if (s->options.sample_ms) /* for collectors on other hosts */
+		setenv(LW_ENV_SAMPLE_MS, s->options.sample_ms, 1);
 	if (s->options.ring_records)
 		setenv(LW_ENV_RING_RECORDS, s->options.ring_records, 1);
 	if (s->options.probe_s > 0) {
@@ -152,10 +155,20 @@ static int exit_code_of(int status)
 	return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* Return: ns, 0 = none; what was given, else LAPWING_SAMPLE_MS, else the default. -1: it is no period. */
+static int64_t sample_period_ns(const struct lw_launch *s)
+{
+	const char *text = s->options.sample_ms ? s->options.sample_ms : getenv(LW_ENV_SAMPLE_MS);
+
+	return text && *text ? lw_sample_period_ns(text) : LW_SAMPLE_DEFAULT_MS * LW_NS_PER_MS;
+}
+
 static int start_collector(struct lw_launch *s)
 {
-	const struct lw_collect_options collect = {
-		.dir = s->dir, .out = s->out, .command = s->command};
+	const struct lw_collect_options collect = {.dir = s->dir,
+		.out = s->out,
+		.command = s->command,
+		.sample = {sample_period_ns(s), s->options.sysfs_root}};
 	int pid = lw_collector_spawn(s->collector, &collect);
 
 	s->collector_pid = pid > 0 ? pid : 0;
@@ -283,7 +296,10 @@ int lw_launch_prepare(struct lw_launch *s)
 	if (code)
 		return code;
 	s->place = lw_place_from_environment();
-	status = choose_out(s);
+	status = sample_period_ns(s) < 0
+			 ? lw_fail(LW_ERR_USAGE, LW_ENV_SAMPLE_MS "=%s: ms, 1 to 60000, or 0",
+				   getenv(LW_ENV_SAMPLE_MS))
+			 : choose_out(s);
 	if (status == LW_OK)
 		status = find_own_files(s);
 	if (status == LW_OK)
@@ -323,6 +339,8 @@ int lw_launch_run(struct lw_launch *s)
 		summarize(s);
 	return code;
 }
+
+enum { SYSFS_ROOT = 256 }; /* no short name */
 
 /* ---- options of every verb that starts a command --------------------------------------------------- */
 
@@ -380,6 +398,15 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'q':
 		options->is_quiet = true;
 		return 0;
+	case 's':
+		if (lw_sample_period_ns(argument) < 0)
+			argp_error(
+				state, "--sample-ms %s: ms, 1 to 60000, or 0 for none", argument);
+		options->sample_ms = argument;
+		return 0;
+	case SYSFS_ROOT:
+		options->sysfs_root = argument;
+		return 0;
 	case ARGP_KEY_ARGS:
 		options->command = state->argv + state->next;
 		return 0;
@@ -407,6 +434,11 @@ static const struct argp_option argp_options[] = {
 		" job's own transport, on all ranks at once, for at most SECONDS (default 5):"
 		" predictions for settings whose message sizes the job itself does not send",
 		0},
+	{"sample-ms", 's', "N", 0,
+		"look at NICs, RDMA ports and TCP connections every N ms; 0 = never (default 100)",
+		0},
+	{"sysfs-root", SYSFS_ROOT, "DIR", OPTION_HIDDEN,
+		"counters of NICs and RDMA ports below DIR, not /sys", 0},
 	{"quiet", 'q', NULL, 0, "no summary line on stderr", 0}, {0}};
 
 const struct argp lw_launch_argp = {argp_options, parse, NULL, NULL, NULL, NULL, NULL};

@@ -16,8 +16,8 @@
 #include "schema/launcher.h"
 
 struct lw_launch_options {
-	const char *out, *hooks, *ring_records;
-	double probe_s; /* 0 = no probe */
+	const char *out, *hooks, *ring_records, *sample_ms, *sysfs_root; /* NULL = default */
+	double probe_s;                                                  /* 0 = no probe */
 	bool is_quiet, is_command_optional;
 	char **command; /* NULL: none was given */
 };

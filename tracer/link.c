@@ -145,13 +145,20 @@ const char *lw_ring_dir(void)
 	return ring_dir;
 }
 
+static bool is_of_tracer(const char *variable)
+{
+	return !strncmp(variable, "LD_PRELOAD=", 11) ||
+	       (!strncmp(variable, "LAPWING_", 8) &&
+		       strncmp(variable, LW_ENV_SAMPLE_MS "=", sizeof(LW_ENV_SAMPLE_MS)) != 0);
+}
+
 /* The environment of the collector: the job's, without what would trace the collector itself. */
 static char **collector_environment(char **kept, size_t room)
 {
 	size_t n = 0;
 
 	for (char **at = environ; *at && n + 1 < room; at++)
-		if (strncmp(*at, "LD_PRELOAD=", 11) && strncmp(*at, "LAPWING_", 8))
+		if (!is_of_tracer(*at))
 			kept[n++] = *at;
 	kept[n] = NULL;
 	return kept;

@@ -39,6 +39,7 @@ def main():
         assert checks["reach"]["verdict"] == "yes"
         assert checks["horovod"]["verdict"] == "yes" and "mpi_lib" in checks["horovod"]["text"], checks["horovod"]
         assert checks["mpi"]["verdict"] == "yes" and checks["gloo"]["verdict"] == "yes"
+        assert checks["sample"]["verdict"] == "yes" and "TCP" in checks["sample"]["text"], checks["sample"]
 
         plain = build(folder, "plain")
         checks = doctor(plain)
