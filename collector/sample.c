@@ -213,12 +213,15 @@ void lw_samplers_sockets(struct lw_samplers *samplers, const struct lw_record_li
 {
 	for (size_t i = 0; samplers && i < sockets->n; i++) {
 		const struct lw_record *record = &sockets->at[i];
+		int64_t process_id = record->ring->process->process_id;
+		/* Of a process that has ended already, most likely in the collector's own namespace. */
+		uint64_t key = samplers->namespaces.n ? samplers->namespaces.at[0]->key : 0;
 		struct lw_job_process *process;
 
 		lw_vec_foreach (process, &samplers->processes)
-			if (process->process_id == record->ring->process->process_id)
-				lw_tcp_announce(samplers, process->process_id,
-					process->namespace_key, &record->event->socket);
+			if (process->process_id == process_id)
+				key = process->namespace_key;
+		lw_tcp_announce(samplers, process_id, key, &record->event->socket);
 	}
 }
 

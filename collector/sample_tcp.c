@@ -12,17 +12,19 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <uthash.h>
+
+#include "base/units.h"
 
 enum {
 	OWN_MAX = 10000,     /* connections of the job that are followed at once */
 	OTHERS_MAX = 4096,   /* and of other processes */
 	STORED_MAX = 100000, /* of others, in a run */
-	PENDING_MAX = 4096,  /* announced by the hook, not asked for yet */
-	INODES_MAX = 1 << 17,
+	PENDING_MAX = 4096,  /* announced by the hook, not found yet */
+	PENDING_LOOKS = 5,   /* then it is not there any more */
+	SHORT_MAX = 1024,    /* ended before they were announced */
 	BATCH = 64,
 	ANSWER_BYTES = LW_NETLINK_BUFFER_BYTES / BATCH,
 	FEW = 64,               /* so many of the job are asked for every time */
@@ -46,19 +48,22 @@ struct connection {
 	UT_hash_handle hh;
 };
 
-/* Sockets of the job's processes, by the last look at their descriptors. */
-struct owned {
-	uint64_t inode;
-	int64_t process_id;
-	UT_hash_handle hh;
-};
-
 struct pending {
 	int64_t process_id;
 	uint64_t namespace_key;
 	uint8_t local[16], peer[16];
 	uint16_t local_port, peer_port;
+	uint32_t n_asked;
+	bool is_found;
 };
+
+/* One that came and went between two looks: its whole life is in this one account. */
+struct brief {
+	struct lw_tcp_seen seen;
+	uint64_t namespace_key;
+	int64_t at_ns;
+};
+#define BRIEF_NS (2 * LW_NS_PER_S) /* the hook's word of it may come that much later */
 
 struct lw_tcp {
 	struct connection *connections;
@@ -66,60 +71,13 @@ struct lw_tcp {
 	unsigned n_looks;
 	uint32_t sequence;
 	lw_vec(struct pending) pending;
-	struct owned *owned;
-	size_t n_owned;
+	lw_vec(struct brief) briefs;
+	struct lw_owned *owned; /* sockets of the job's processes, by the last look */
 	/* of the question that is asked just now */
 	struct lw_samplers *samplers;
 	struct lw_netns *netns;
-	int64_t process_id;
 	uint64_t n_over;
 };
-
-/* ---- which interface ------------------------------------------------------------------------------- */
-
-static void address_text(const uint8_t address[16], char text[INET6_ADDRSTRLEN])
-{
-	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-	if (!memcmp(address, mapped, sizeof(mapped)))
-		inet_ntop(AF_INET, address + sizeof(mapped), text, INET6_ADDRSTRLEN);
-	else
-		inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
-}
-
-static bool has_address(const struct lw_device *device, const char *text)
-{
-	size_t n = strlen(text);
-
-	for (const char *at = device->addresses; (at = strstr(at, text)); at++)
-		if ((at == device->addresses || at[-1] == ' ') && (at[n] == ' ' || !at[n]))
-			return true;
-	return device->is_loopback && !strncmp(text, "127.", 4);
-}
-
-/* What goes to an address of the same namespace goes over its loopback, whatever that address is on. */
-static int64_t find_device(struct lw_samplers *samplers, const struct lw_tcp_connection_row *row)
-{
-	char local[INET6_ADDRSTRLEN], peer[INET6_ADDRSTRLEN];
-	int64_t device_id = 0, loopback_id = 0;
-	bool is_inside = false;
-
-	address_text(row->local, local);
-	address_text(row->peer, peer);
-	for (size_t i = 0; i < samplers->devices.n; i++) {
-		const struct lw_device *device = samplers->devices.at[i];
-
-		if (device->kind != LW_DEVICE_NIC || device->gone_ns ||
-			device->namespace_key != row->namespace_key)
-			continue;
-		if (device->is_loopback)
-			loopback_id = device->id;
-		if (has_address(device, local))
-			device_id = device->id;
-		is_inside |= has_address(device, peer);
-	}
-	return is_inside ? loopback_id : device_id;
-}
 
 /* ---- one reading ------------------------------------------------------------------------------------ */
 
@@ -135,7 +93,7 @@ static void store(struct lw_samplers *samplers, struct connection *one)
 {
 	one->is_stored = true;
 	one->row.id = lw_readings_next_connection(samplers->rows);
-	one->row.device_id = find_device(samplers, &one->row);
+	one->row.device_id = lw_owner_device(samplers, &one->row);
 	lw_readings_add_connection(samplers->rows, &one->row);
 	add_row(samplers, one, one->seen_ns);
 }
@@ -198,7 +156,7 @@ static struct connection *find(struct lw_tcp *tcp, uint64_t cookie)
 }
 
 static struct connection *add(struct lw_samplers *samplers, const struct lw_tcp_seen *seen,
-	int64_t process_id, int64_t at_ns)
+	uint64_t namespace_key, int64_t process_id, int64_t at_ns)
 {
 	struct lw_tcp *tcp = samplers->tcp;
 	struct connection *one = NULL;
@@ -209,7 +167,7 @@ static struct connection *add(struct lw_samplers *samplers, const struct lw_tcp_
 		tcp->n_over++;
 		return NULL;
 	}
-	one->key = (struct key){tcp->netns->key, seen->cookie};
+	one->key = (struct key){namespace_key, seen->cookie};
 	one->id = seen->id;
 	one->family = seen->family;
 	one->values = seen->values;
@@ -217,7 +175,7 @@ static struct connection *add(struct lw_samplers *samplers, const struct lw_tcp_
 	one->is_own = process_id != 0;
 	one->row = (struct lw_tcp_connection_row){.process_id = process_id,
 		.inode = seen->inode,
-		.namespace_key = tcp->netns->key,
+		.namespace_key = namespace_key,
 		.local_port = seen->local_port,
 		.peer_port = seen->peer_port,
 		.first_ns = at_ns,
@@ -249,31 +207,66 @@ static void drop(struct lw_samplers *samplers, struct connection *one, bool has_
 
 /* ---- ends --------------------------------------------------------------------------------------------- */
 
-static bool is_same(const struct pending *pending, const struct lw_tcp_seen *seen, uint64_t key)
+static bool is_same(const struct pending *pending, const struct brief *brief)
 {
-	return pending->namespace_key == key && pending->local_port == seen->local_port &&
-	       pending->peer_port == seen->peer_port &&
+	const struct lw_tcp_seen *seen = &brief->seen;
+
+	return pending->namespace_key == brief->namespace_key &&
+	       pending->local_port == seen->local_port && pending->peer_port == seen->peer_port &&
 	       !memcmp(pending->local, seen->local, sizeof(seen->local)) &&
 	       !memcmp(pending->peer, seen->peer, sizeof(seen->peer));
 }
 
-/* One that came and went between two looks: its whole life is in this one account. */
-static struct connection *add_short(
-	struct lw_samplers *samplers, const struct lw_tcp_seen *seen, int64_t at_ns)
+static void settle(struct lw_samplers *samplers, const struct brief *brief, int64_t process_id)
 {
 	struct lw_tcp *tcp = samplers->tcp;
-	struct pending *pending;
 	struct connection *one;
 
-	lw_vec_foreach (pending, &tcp->pending)
-		if (is_same(pending, seen, tcp->netns->key))
-			return add(samplers, seen, pending->process_id, at_ns);
-	if (moved_bytes(&seen->values) < OTHERS_BYTES)
-		return NULL;
-	one = add(samplers, seen, 0, at_ns);
-	if (one && tcp->n_others_stored++ < STORED_MAX)
+	if (!process_id && (moved_bytes(&brief->seen.values) < OTHERS_BYTES ||
+				   tcp->n_others_stored >= STORED_MAX))
+		return;
+	one = add(samplers, &brief->seen, brief->namespace_key, process_id, brief->at_ns);
+	if (!one)
+		return;
+	if (!one->is_stored) {
+		tcp->n_others_stored++;
 		store(samplers, one);
-	return one;
+	}
+	drop(samplers, one, true);
+}
+
+/* Those that the hook has not claimed by @before_ns are somebody else's. */
+static void settle_older(struct lw_samplers *samplers, int64_t before_ns)
+{
+	struct lw_tcp *tcp = samplers->tcp;
+	size_t n_kept = 0;
+
+	for (size_t i = 0; i < tcp->briefs.n; i++) {
+		if (tcp->briefs.at[i].at_ns < before_ns)
+			settle(samplers, &tcp->briefs.at[i], 0);
+		else
+			tcp->briefs.at[n_kept++] = tcp->briefs.at[i];
+	}
+	tcp->briefs.n = n_kept;
+}
+
+static void take_brief(struct lw_samplers *samplers, const struct lw_tcp_seen *seen, int64_t at_ns)
+{
+	struct lw_tcp *tcp = samplers->tcp;
+	const struct brief brief = {*seen, tcp->netns->key, at_ns};
+	struct pending *pending;
+
+	lw_vec_foreach (pending, &tcp->pending) {
+		if (!is_same(pending, &brief))
+			continue;
+		pending->is_found = true;
+		settle(samplers, &brief, pending->process_id);
+		return;
+	}
+	if (tcp->briefs.n == SHORT_MAX)
+		settle_older(samplers, INT64_MAX);
+	if (lw_vec_push(&tcp->briefs, brief) < 0)
+		lw_error_clear();
 }
 
 static void take_ended(void *user, struct nlmsghdr *message)
@@ -286,10 +279,10 @@ static void take_ended(void *user, struct nlmsghdr *message)
 	if (lw_tcp_parse(message, &seen) < 0 || !seen.has_values)
 		return;
 	one = find(tcp, seen.cookie);
-	if (!one)
-		one = add_short(tcp->samplers, &seen, at_ns);
-	if (!one)
+	if (!one) {
+		take_brief(tcp->samplers, &seen, at_ns);
 		return;
+	}
 	read_values(tcp->samplers, one, &seen.values, at_ns);
 	drop(tcp->samplers, one, true);
 }
@@ -308,8 +301,8 @@ static void take_all_ended(struct lw_samplers *samplers, struct lw_netns *netns)
 
 struct batch {
 	struct lw_tcp_request requests[BATCH];
-	struct connection *of[BATCH]; /* NULL: announced, not known yet */
-	int64_t process_id[BATCH];
+	struct connection *of[BATCH];
+	struct pending *pending[BATCH]; /* where `of` is NULL: announced, not known yet */
 	size_t n;
 };
 
@@ -332,11 +325,12 @@ static void take_answer(
 		read_values(samplers, one, &seen.values, at_ns);
 		return;
 	}
+	batch->pending[i]->is_found = true;
 	one = find(tcp, seen.cookie);
 	if (!one)
-		add(samplers, &seen, batch->process_id[i], at_ns);
+		add(samplers, &seen, tcp->netns->key, batch->pending[i]->process_id, at_ns);
 	else if (!one->is_own)
-		become_own(samplers, one, batch->process_id[i]);
+		become_own(samplers, one, batch->pending[i]->process_id);
 }
 
 static void ask(struct lw_samplers *samplers, struct batch *batch)
@@ -372,11 +366,11 @@ static void ask(struct lw_samplers *samplers, struct batch *batch)
 }
 
 static void put(struct lw_samplers *samplers, struct batch *batch, uint8_t family,
-	const struct inet_diag_sockid *id, struct connection *one, int64_t process_id)
+	const struct inet_diag_sockid *id, struct connection *one, struct pending *pending)
 {
 	lw_tcp_request_one(&batch->requests[batch->n], family, id, ++samplers->tcp->sequence);
 	batch->of[batch->n] = one;
-	batch->process_id[batch->n] = process_id;
+	batch->pending[batch->n] = pending;
 	if (++batch->n == BATCH)
 		ask(samplers, batch);
 }
@@ -394,11 +388,12 @@ static void ask_pending(struct lw_samplers *samplers, struct batch *batch)
 			.idiag_dport = htons(pending->peer_port),
 			.idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE}};
 
-		if (pending->namespace_key != tcp->netns->key)
+		if (pending->namespace_key != tcp->netns->key || pending->is_found)
 			continue;
+		pending->n_asked++;
 		memcpy(id.idiag_src, pending->local + skipped, 16 - skipped);
 		memcpy(id.idiag_dst, pending->peer + skipped, 16 - skipped);
-		put(samplers, batch, is_v4 ? AF_INET : AF_INET6, &id, NULL, pending->process_id);
+		put(samplers, batch, is_v4 ? AF_INET : AF_INET6, &id, NULL, pending);
 	}
 	ask(samplers, batch);
 }
@@ -417,9 +412,19 @@ static void ask_known(struct lw_samplers *samplers, struct batch *batch)
 			drop(samplers, one, false);
 		else if (tcp->n_own <= FEW || one->n_unchanged < REST_LOOKS ||
 			 tcp->n_looks % REST_LOOKS == 0)
-			put(samplers, batch, one->family, &one->id, one, 0);
+			put(samplers, batch, one->family, &one->id, one, NULL);
 	}
 	ask(samplers, batch);
+}
+
+static void forget_found(struct lw_tcp *tcp)
+{
+	size_t n_kept = 0;
+
+	for (size_t i = 0; i < tcp->pending.n; i++)
+		if (!tcp->pending.at[i].is_found && tcp->pending.at[i].n_asked < PENDING_LOOKS)
+			tcp->pending.at[n_kept++] = tcp->pending.at[i];
+	tcp->pending.n = n_kept;
 }
 
 void lw_sample_tcp(struct lw_samplers *samplers)
@@ -437,7 +442,8 @@ void lw_sample_tcp(struct lw_samplers *samplers)
 		ask_pending(samplers, &batch);
 		ask_known(samplers, &batch);
 	}
-	tcp->pending.n = 0;
+	forget_found(tcp);
+	settle_older(samplers, lw_samplers_clock_ns() - BRIEF_NS);
 	if (tcp->n_over)
 		lw_samplers_trouble(samplers,
 			"more than %d TCP connections of the job or %d of others: not all are sampled",
@@ -447,51 +453,19 @@ void lw_sample_tcp(struct lw_samplers *samplers)
 
 /* ---- the list of all ------------------------------------------------------------------------------------- */
 
-static void note_inode(void *user, uint64_t inode)
-{
-	struct lw_tcp *tcp = user;
-	struct owned *owned;
-
-	HASH_FIND(hh, tcp->owned, &inode, sizeof(inode), owned);
-	if (owned || tcp->n_owned == INODES_MAX)
-		return;
-	owned = calloc(1, sizeof(*owned));
-	if (!owned)
-		return;
-	owned->inode = inode;
-	owned->process_id = tcp->process_id;
-	tcp->n_owned++;
-	HASH_ADD(hh, tcp->owned, inode, sizeof(owned->inode), owned);
-}
-
-static void forget_inodes(struct lw_tcp *tcp)
-{
-	struct owned *owned, *next;
-
-	HASH_ITER(hh, tcp->owned, owned, next)
-	{
-		HASH_DEL(tcp->owned, owned);
-		free(owned);
-	}
-	tcp->n_owned = 0;
-}
-
 static void take_listed(void *user, struct nlmsghdr *message)
 {
 	struct lw_tcp *tcp = user;
 	struct lw_tcp_seen seen;
 	struct connection *one;
-	struct owned *owned = NULL;
 	int64_t process_id, at_ns = lw_samplers_clock_ns();
 
 	if (lw_tcp_parse(message, &seen) < 0 || !seen.has_values)
 		return;
-	if (seen.inode)
-		HASH_FIND(hh, tcp->owned, &seen.inode, sizeof(seen.inode), owned);
-	process_id = owned ? owned->process_id : 0;
+	process_id = lw_owner_find(tcp->owned, seen.inode);
 	one = find(tcp, seen.cookie);
 	if (!one) {
-		add(tcp->samplers, &seen, process_id, at_ns);
+		add(tcp->samplers, &seen, tcp->netns->key, process_id, at_ns);
 		return;
 	}
 	if (process_id && !one->is_own)
@@ -507,8 +481,7 @@ void lw_sample_tcp_list(struct lw_samplers *samplers)
 	lw_vec_foreach (process, &samplers->processes) {
 		int n;
 
-		tcp->process_id = process->process_id;
-		n = lw_owner_scan(process->pid, note_inode, tcp);
+		n = lw_owner_scan(process->pid, process->process_id, &tcp->owned);
 		if (n < 0 && n != -ENOENT && n != -ESRCH)
 			lw_samplers_trouble(samplers,
 				"/proc/%d/fd: %s: its connections are those that the hook sees",
@@ -528,7 +501,7 @@ void lw_sample_tcp_list(struct lw_samplers *samplers)
 				samplers, "TCP connections cannot be listed: %s", lw_error_text());
 		lw_error_clear();
 	}
-	forget_inodes(tcp);
+	lw_owner_forget(&tcp->owned);
 }
 
 /* ---- life ---------------------------------------------------------------------------------------------------- */
@@ -554,8 +527,9 @@ void lw_tcp_close(struct lw_samplers *samplers)
 		HASH_DEL(tcp->connections, one);
 		free(one);
 	}
-	forget_inodes(tcp);
+	lw_owner_forget(&tcp->owned);
 	lw_vec_free(&tcp->pending);
+	lw_vec_free(&tcp->briefs);
 	free(tcp);
 }
 
@@ -563,11 +537,20 @@ void lw_tcp_announce(struct lw_samplers *samplers, int64_t process_id, uint64_t 
 	const struct lw_ev_socket *socket)
 {
 	struct lw_tcp *tcp = samplers->tcp;
-	struct pending pending = {
-		process_id, namespace_key, {0}, {0}, socket->local_port, socket->peer_port};
+	struct pending pending = {.process_id = process_id,
+		.namespace_key = namespace_key,
+		.local_port = socket->local_port,
+		.peer_port = socket->peer_port};
 
 	memcpy(pending.local, socket->local, sizeof(pending.local));
 	memcpy(pending.peer, socket->peer, sizeof(pending.peer));
+	for (size_t i = 0; i < tcp->briefs.n; i++) {
+		if (!is_same(&pending, &tcp->briefs.at[i]))
+			continue;
+		settle(samplers, &tcp->briefs.at[i], process_id);
+		tcp->briefs.at[i] = tcp->briefs.at[--tcp->briefs.n];
+		return;
+	}
 	/* More at once than that: the next list has them. */
 	if (tcp->pending.n < PENDING_MAX && lw_vec_push(&tcp->pending, pending) < 0)
 		lw_error_clear();

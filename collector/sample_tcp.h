@@ -39,11 +39,21 @@ void lw_tcp_forget_namespace(struct lw_samplers *samplers, uint64_t namespace_ke
 /** lw_tcp_finish() - last rows of all connections. */
 void lw_tcp_finish(struct lw_samplers *samplers);
 
+/* Sockets of processes, by their inodes; NULL = none. */
+struct lw_owned;
+
 /**
- * lw_owner_scan() - call @each with the inode of every socket that @pid has open.
+ * lw_owner_scan() - add every socket that @pid has open to *@owned.
  * Return: sockets, -errno when its descriptors cannot be seen.
  */
-int lw_owner_scan(int32_t pid, void (*each)(void *user, uint64_t inode), void *user);
+int lw_owner_scan(int32_t pid, int64_t process_id, struct lw_owned **owned);
+
+/** lw_owner_find() - Return: the process of @inode; 0 = not known. */
+int64_t lw_owner_find(const struct lw_owned *owned, uint64_t inode);
+void lw_owner_forget(struct lw_owned **owned);
+
+/** lw_owner_device() - the interface that a connection uses, by its addresses. Return: its row; 0 = not known. */
+int64_t lw_owner_device(struct lw_samplers *samplers, const struct lw_tcp_connection_row *row);
 
 /** lw_owner_inode() - of a link "socket:[123]". Return: it, 0 = another thing. */
 uint64_t lw_owner_inode(const char *link);

@@ -14,7 +14,7 @@ build_packages=(cmake ninja-build gcc g++ pkg-config libsqlite3-dev libyajl-dev 
 job_packages=(python3-torch libtorch-dev pybind11-dev python3-dev python3-pip python3-venv
   python3-cloudpickle python3-psutil python3-yaml python3-packaging python3-cffi python3-jsonschema
   openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran python3-mpi4py libgloo-dev
-  clang clang-format libclang-rt-14-dev iproute2 procps strace tmux ncurses-term sqlite3 util-linux binutils uftrace eztrace)
+  clang clang-format libclang-rt-14-dev iproute2 nftables procps strace tmux ncurses-term sqlite3 util-linux binutils uftrace eztrace)
 
 want=${1:-all}
 case $want in
