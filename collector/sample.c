@@ -14,10 +14,10 @@
 
 /* Together not more than two thousandths of a core, with what storing their rows takes. */
 static const struct lw_sampler_ops table[] = {
-	{"nic", 1, 0.0006, lw_sample_nic},
-	{"rdma_port", 1, 0.0004, lw_sample_rdma},
-	{"tcp", 1, 0.0006, lw_sample_tcp},
-	{"tcp_list", 10, 0.0002, lw_sample_tcp_list},
+	{"nic", 1, 0.0007, lw_sample_nic},
+	{"rdma_port", 1, 0.0003, lw_sample_rdma},
+	{"tcp", 1, 0.0004, lw_sample_tcp},
+	{"tcp_list", 50, 0.0002, lw_sample_tcp_list},
 	{"softnet", 10, 0.0001, lw_sample_softnet},
 	{"ethtool", 10, 0.0001, lw_sample_ethtool},
 };
@@ -235,7 +235,12 @@ static void charge(
 
 	if (cost_ns < (double)wall_ns / WALL_PER_CPU)
 		cost_ns = (double)wall_ns / WALL_PER_CPU;
-	schedule->cost_ns += (cost_ns - schedule->cost_ns) / LOOKS_TO_LEARN;
+	/* The first look finds out what there is: it says nothing of the others. */
+	if (schedule->n_samples)
+		schedule->cost_ns +=
+			(cost_ns - schedule->cost_ns) /
+			(double)(schedule->n_samples < LOOKS_TO_LEARN ? schedule->n_samples
+								      : LOOKS_TO_LEARN);
 	schedule->cpu_ns += cpu_ns;
 	if (wall_ns > schedule->longest_ns)
 		schedule->longest_ns = wall_ns;
