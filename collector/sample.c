@@ -248,6 +248,9 @@ static void charge(
 	wanted_ns = schedule->cost_ns / table[i].cpu_frac;
 	if (wanted_ns > (double)LW_SAMPLE_MAX_NS)
 		wanted_ns = (double)LW_SAMPLE_MAX_NS;
+	/* One dear look must not make us blind for a minute. */
+	if (wanted_ns > 2 * (double)schedule->actual_period_ns)
+		wanted_ns = 2 * (double)schedule->actual_period_ns;
 	schedule->actual_period_ns = schedule->period_ns;
 	if ((double)schedule->period_ns < wanted_ns)
 		schedule->actual_period_ns = (int64_t)wanted_ns;

@@ -93,7 +93,11 @@ int lw_readings_open(struct lw_writer *writer, struct lw_readings **ret_rows)
 	rows->store = lw_writer_store(writer);
 	for (int i = 0; i < N_STATEMENTS && status == LW_OK; i++)
 		status = lw_store_prepare(rows->store, statement_sql[i], &rows->own[i]);
-	/* A collector that goes on with a file gives the next numbers. */
+	/* A collector that goes on with a file gives the next numbers; what was in between nobody saw. */
+	if (status == LW_OK)
+		status = lw_store_exec(rows->store,
+			"UPDATE device SET gone_ns = coalesce((SELECT max(at_ns) FROM counter_sample"
+			" WHERE device_id = device.id), first_ns) WHERE gone_ns IS NULL");
 	if (status == LW_OK)
 		status = lw_store_int(rows->store, "SELECT coalesce(max(id), 0) FROM device",
 			&rows->last_device_id);

@@ -1,11 +1,12 @@
 """One end of a transfer, as a recorded process: traffic_end.py KEY=VALUE... (see DEFAULTS). Prints a line of JSON."""
 import ctypes
 import json
+import os
 import socket
 import sys
 import time
 
-DEFAULTS = {"role": "send", "address": "127.0.0.1", "port": "7711", "bytes": "0", "settle_s": "0.5",
+DEFAULTS = {"role": "send", "address": "127.0.0.1", "port": "7711", "bytes": "0", "settle_s": "1",
             "sndbuf": "0", "rcvbuf": "0", "read_bytes_per_s": "0", "hold_s": "0.5", "pairs": "0", "ports": "1"}
 
 
@@ -91,7 +92,8 @@ def many(options):
 
 def main():
     options = {**DEFAULTS, **dict(word.split("=", 1) for word in sys.argv[1:])}
-    print(json.dumps((many if int(options["pairs"]) else one_end)(options)), flush=True)
+    line = json.dumps((many if int(options["pairs"]) else one_end)(options)) + "\n"
+    os.write(1, line.encode())  # whole, whoever else writes there
 
 
 if __name__ == "__main__":

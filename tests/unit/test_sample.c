@@ -262,6 +262,26 @@ static void thousands_of_devices_are_bounded_and_told(void **state)
 	assert_in_range(ask("SELECT sum(n) FROM loss"), 1000, 3000);
 }
 
+static void a_successor_goes_on_with_other_devices(void **state)
+{
+	const struct lw_sample_options options = {PERIOD_NS, root};
+
+	(void)state;
+	look(2);
+	store();
+	lw_samplers_close(samplers); /* killed: no last rows */
+	put_number("class/net/nic0/statistics/rx_bytes", 30);
+	assert_int_equal(lw_samplers_open(&options, writer, &samplers), LW_OK);
+	now_ns = lw_samplers_clock_ns();
+	look(2);
+	store();
+	assert_int_equal(ask("SELECT count(*) FROM device WHERE name = 'nic0'"), 2);
+	assert_int_equal(
+		ask("SELECT count(*) FROM device WHERE name = 'nic0' AND gone_ns IS NULL"), 1);
+	assert_int_equal(ask("SELECT count(DISTINCT c.id)" OF("nic0", "rx_bytes")), 1);
+	assert_int_equal(ask("SELECT count(*) FROM counter_break"), 0);
+}
+
 static void no_root_at_all_is_told(void **state)
 {
 	(void)state;
@@ -294,6 +314,7 @@ int main(void)
 		ONE(a_device_that_goes_and_comes_back_is_two),
 		ONE(a_renamed_device_is_another_from_then_on),
 		ONE(thousands_of_devices_are_bounded_and_told),
+		ONE(a_successor_goes_on_with_other_devices),
 		ONE(no_root_at_all_is_told),
 		cmocka_unit_test(periods_are_checked),
 	};
