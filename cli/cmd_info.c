@@ -140,6 +140,17 @@ static const char hooks_sql[] =
 static const char losses_sql[] = "SELECT reason, sum(n), detail, min(process_id) FROM loss"
 				 " GROUP BY reason, detail ORDER BY reason, detail";
 
+static const char devices_sql[] =
+	"SELECT kind, name, driver, coalesce(rx_bytes, 0), coalesce(tx_bytes, 0), n_samples,"
+	" speed_bytes_per_s, mtu_bytes, namespace_key, addresses, first_ns, gone_ns, on_name FROM v_device"
+	" ORDER BY kind, coalesce(rx_bytes, 0) + coalesce(tx_bytes, 0) DESC, name, first_ns";
+static const char samplers_sql[] =
+	"SELECT name, period_ns, actual_period_ns, n_samples, n_late, n_failed, cpu_ns FROM sampler"
+	" ORDER BY name";
+static const char connections_sql[] =
+	"SELECT count(*) FILTER (WHERE process_id IS NOT NULL), count(DISTINCT process_id),"
+	" count(*) FILTER (WHERE process_id IS NULL), (SELECT count(*) FROM tcp_info_sample)"
+	" FROM tcp_connection";
 static const char captures_sql[] =
 	"SELECT device, source, filter, n_received, n_dropped, clock_error_ns, problem, n_cut + n_bad,"
 	" (SELECT count(*) FROM capture_loss l WHERE l.capture_id = c.id AND l.n) FROM capture c ORDER BY id";
@@ -214,6 +225,46 @@ static void print_capture(sqlite3_stmt *row, struct lw_json *json)
 	printf("%s%s\n", *problem ? "; " : "", problem);
 }
 
+static void print_device(sqlite3_stmt *row, struct lw_json *json)
+{
+	double rx_bytes = (double)sqlite3_column_int64(row, 3);
+	double tx_bytes = (double)sqlite3_column_int64(row, 4);
+	const char *detail = lw_store_column_text(row, *lw_store_column_text(row, 12) ? 12 : 2);
+	char in[LW_UNIT_TEXT_BYTES], out[LW_UNIT_TEXT_BYTES], speed[LW_UNIT_TEXT_BYTES] = "";
+
+	(void)json;
+	if (rx_bytes + tx_bytes <= 0) /* hosts of containers have hundreds of these */
+		return;
+	if (sqlite3_column_type(row, 6) != SQLITE_NULL)
+		lw_rate_format((double)sqlite3_column_int64(row, 6), speed);
+	printf("  device     %s%s%s%s%s%s: %s in, %s out, %s samples%s\n",
+		lw_store_column_text(row, 1), *detail ? " (" : "", detail, *detail ? ")" : "",
+		*speed ? ", " : "", speed, lw_bytes_format(rx_bytes, in),
+		lw_bytes_format(tx_bytes, out), lw_store_column_text(row, 5),
+		sqlite3_column_type(row, 11) != SQLITE_NULL ? ", gone before the end" : "");
+}
+
+static void print_connections(sqlite3_stmt *row, struct lw_json *json)
+{
+	(void)json;
+	if (sqlite3_column_int64(row, 0) + sqlite3_column_int64(row, 2))
+		printf("  tcp        %s connections of %s process(es), %s of others, %s samples\n",
+			lw_store_column_text(row, 0), lw_store_column_text(row, 1),
+			lw_store_column_text(row, 2), lw_store_column_text(row, 3));
+}
+
+static void print_sampler(sqlite3_stmt *row, struct lw_json *json)
+{
+	int64_t period_ns = sqlite3_column_int64(row, 1), actual_ns = sqlite3_column_int64(row, 2);
+	char period[LW_UNIT_TEXT_BYTES], actual[LW_UNIT_TEXT_BYTES];
+
+	(void)json;
+	if (actual_ns > period_ns)
+		printf("  sampler    %s looked every %s, not every %s: one look costs too much here\n",
+			lw_store_column_text(row, 0), lw_ns_format((double)actual_ns, actual),
+			lw_ns_format((double)period_ns, period));
+}
+
 static void print_probe(const struct summary *s)
 {
 	char min[LW_UNIT_TEXT_BYTES], max[LW_UNIT_TEXT_BYTES], duration[LW_UNIT_TEXT_BYTES];
@@ -252,6 +303,12 @@ static int print_text(struct summary *s)
 	status = each(s, processes_sql, print_process, NULL);
 	if (status == LW_OK)
 		status = each(s, hooks_sql, print_hook, NULL);
+	if (status == LW_OK)
+		status = each(s, devices_sql, print_device, NULL);
+	if (status == LW_OK)
+		status = each(s, connections_sql, print_connections, NULL);
+	if (status == LW_OK)
+		status = each(s, samplers_sql, print_sampler, NULL);
 	if (status == LW_OK)
 		status = each(s, captures_sql, print_capture, NULL);
 	for (size_t i = 0; i < N_EVENT_TABLES; i++)
@@ -318,6 +375,48 @@ static void put_loss(sqlite3_stmt *row, struct lw_json *json)
 	lw_json_object_end(json);
 }
 
+static void put_device(sqlite3_stmt *row, struct lw_json *json)
+{
+	lw_json_object(json, NULL);
+	put_text(json, "kind", row, 0);
+	put_text(json, "name", row, 1);
+	put_text(json, "driver", row, 2);
+	put_text(json, "on", row, 12);
+	put_int(json, "rx_bytes", row, 3);
+	put_int(json, "tx_bytes", row, 4);
+	put_int(json, "n_samples", row, 5);
+	put_int(json, "speed_bytes_per_s", row, 6);
+	put_int(json, "mtu_bytes", row, 7);
+	put_int(json, "namespace", row, 8);
+	put_text(json, "addresses", row, 9);
+	put_int(json, "first_ns", row, 10);
+	put_int(json, "gone_ns", row, 11);
+	lw_json_object_end(json);
+}
+
+static void put_connections(sqlite3_stmt *row, struct lw_json *json)
+{
+	lw_json_object(json, "connections");
+	put_int(json, "n_own", row, 0);
+	put_int(json, "n_processes", row, 1);
+	put_int(json, "n_others", row, 2);
+	put_int(json, "n_samples", row, 3);
+	lw_json_object_end(json);
+}
+
+static void put_sampler(sqlite3_stmt *row, struct lw_json *json)
+{
+	lw_json_object(json, NULL);
+	put_text(json, "name", row, 0);
+	put_int(json, "period_ns", row, 1);
+	put_int(json, "actual_period_ns", row, 2);
+	put_int(json, "n_samples", row, 3);
+	put_int(json, "n_late", row, 4);
+	put_int(json, "n_failed", row, 5);
+	put_int(json, "cpu_ns", row, 6);
+	lw_json_object_end(json);
+}
+
 static void put_capture(sqlite3_stmt *row, struct lw_json *json)
 {
 	lw_json_object(json, NULL);
@@ -331,6 +430,26 @@ static void put_capture(sqlite3_stmt *row, struct lw_json *json)
 	put_int(json, "n_not_decoded", row, 7);
 	put_int(json, "n_incomplete_intervals", row, 8);
 	lw_json_object_end(json);
+}
+
+static int put_network(struct summary *s, struct lw_json *json)
+{
+	int status;
+
+	lw_json_array(json, "devices");
+	status = each(s, devices_sql, put_device, json);
+	lw_json_array_end(json);
+	if (status == LW_OK)
+		status = each(s, connections_sql, put_connections, json);
+	lw_json_array(json, "samplers");
+	if (status == LW_OK)
+		status = each(s, samplers_sql, put_sampler, json);
+	lw_json_array_end(json);
+	lw_json_array(json, "captures");
+	if (status == LW_OK)
+		status = each(s, captures_sql, put_capture, json);
+	lw_json_array_end(json);
+	return status;
 }
 
 static int put_json(struct summary *s, struct lw_json *json)
@@ -365,10 +484,8 @@ static int put_json(struct summary *s, struct lw_json *json)
 	if (status == LW_OK)
 		status = each(s, hooks_sql, put_hook, json);
 	lw_json_array_end(json);
-	lw_json_array(json, "captures");
 	if (status == LW_OK)
-		status = each(s, captures_sql, put_capture, json);
-	lw_json_array_end(json);
+		status = put_network(s, json);
 	lw_json_object(json, "rows");
 	for (size_t i = 0; i < N_EVENT_TABLES; i++)
 		lw_json_int(json, event_tables[i], s->n_rows[i]);
@@ -407,7 +524,7 @@ int lw_cmd_info(int argc, char **argv)
 {
 	static const struct argp_child children[] = {{&lw_cli_runs_argp, 0, NULL, 0}, {0}};
 	static const struct argp argp = {NULL, NULL, NULL,
-		"Says what is in a run file: host, processes, hooks, rows of each table, what was lost."
+		"Says what is in a run file: host, processes, hooks, devices, rows of each table, what was lost."
 		"\vExit codes: 0 complete, 3 not closed or something was lost, 1 not readable.",
 		children, NULL, NULL};
 	struct lw_cli_runs runs = {.json.schema = schema_info};

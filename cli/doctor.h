@@ -55,6 +55,8 @@ void lw_doctor_check_cores(
 	const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer);
 
 /* Of its network. */
+void lw_doctor_check_samplers(
+	const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer);
 void lw_doctor_check_pcap(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer);
 
 #endif /* LAPWING_CLI_DOCTOR_H */

@@ -1,11 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* doctor_network.c - what doctor asks about this host's network: which sources of traffic can be read here. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "cli/cmd.h"
 #include "cli/doctor.h"
+#include "collector/netlink.h"
+
+void lw_doctor_check_samplers(
+	const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer)
+{
+	struct lw_netns_sockets sockets;
+	bool has_nics, has_tcp;
+
+	(void)patient;
+	if (lw_netns_open(0, &sockets) < 0)
+		lw_error_clear();
+	has_nics = sockets.route_fd >= 0;
+	has_tcp = sockets.diag_fd >= 0;
+	lw_netns_close(&sockets);
+	if (!has_nics && !has_tcp)
+		lw_doctor_say(answer, LW_DOCTOR_NO,
+			"the kernel answers no netlink here: no NIC or TCP counters");
+	else
+		lw_doctor_say(answer, has_nics && has_tcp ? LW_DOCTOR_YES : LW_DOCTOR_UNSURE,
+			"%s%s%s%s%s; ranks in network namespaces of their own: %s",
+			has_nics ? "NICs" : "", has_nics && has_tcp ? ", " : "",
+			has_tcp ? "TCP connections" : "",
+			access("/sys/class/infiniband", F_OK) == 0 ? ", RDMA ports"
+								   : "; no RDMA device is here",
+			has_nics && has_tcp ? "" : ", not all that there could be",
+			lw_netns_may_enter() ? "too" : "not without CAP_SYS_ADMIN");
+}
 
 /* The collector captures: its file may have rights that this program has not. */
 void lw_doctor_check_pcap(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "base/units.h"
 #include "cli/cmd.h"
 #include "cli/finish.h"
 #include "cli/probe.h"
@@ -126,6 +127,8 @@ static void set_environment(const struct lw_launch *s)
 	}
 	if (s->options.hooks)
 		setenv(LW_ENV_HOOKS, s->options.hooks, 1);
+	if (s->options.sample_ms) /* for collectors on other hosts */
+		setenv(LW_ENV_SAMPLE_MS, s->options.sample_ms, 1);
 	if (s->options.ring_records)
 		setenv(LW_ENV_RING_RECORDS, s->options.ring_records, 1);
 	if (s->options.probe_s > 0) {
@@ -159,11 +162,20 @@ static int exit_code_of(int status)
 	return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* Return: ns, 0 = none; what was given, else LAPWING_SAMPLE_MS, else the default. -1: it is no period. */
+static int64_t sample_period_ns(const struct lw_launch *s)
+{
+	const char *text = s->options.sample_ms ? s->options.sample_ms : getenv(LW_ENV_SAMPLE_MS);
+
+	return text && *text ? lw_sample_period_ns(text) : LW_SAMPLE_DEFAULT_MS * LW_NS_PER_MS;
+}
+
 static int start_collector(struct lw_launch *s)
 {
 	const struct lw_collect_options collect = {.dir = s->dir,
 		.out = s->out,
 		.command = s->command,
+		.sample = {sample_period_ns(s), s->options.sysfs_root},
 		.pcap_device = s->options.pcap_device,
 		.pcap_filter = s->options.pcap_filter};
 	int pid = lw_collector_spawn(s->collector, &collect);
@@ -293,7 +305,10 @@ int lw_launch_prepare(struct lw_launch *s)
 	if (code)
 		return code;
 	s->place = lw_place_from_environment();
-	status = choose_out(s);
+	status = sample_period_ns(s) < 0
+			 ? lw_fail(LW_ERR_USAGE, LW_ENV_SAMPLE_MS "=%s: ms, 1 to 60000, or 0",
+				   getenv(LW_ENV_SAMPLE_MS))
+			 : choose_out(s);
 	if (status == LW_OK)
 		status = find_own_files(s);
 	if (status == LW_OK)
@@ -359,7 +374,7 @@ static bool are_hooks_known(const char *list)
 }
 
 /* Options without a letter; clear of the keys of verbs. */
-enum { KEY_NO_ANALYZE = 0x2000, KEY_PCAP, KEY_PCAP_FILTER };
+enum { KEY_NO_ANALYZE = 0x2000, KEY_PCAP, KEY_PCAP_FILTER, KEY_SYSFS_ROOT };
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -404,6 +419,15 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case KEY_NO_ANALYZE:
 		options->is_not_analyzed = true;
 		return 0;
+	case 's':
+		if (lw_sample_period_ns(argument) < 0)
+			argp_error(
+				state, "--sample-ms %s: ms, 1 to 60000, or 0 for none", argument);
+		options->sample_ms = argument;
+		return 0;
+	case KEY_SYSFS_ROOT:
+		options->sysfs_root = argument;
+		return 0;
 	case ARGP_KEY_ARGS:
 		options->command = state->argv + state->next;
 		return 0;
@@ -435,6 +459,11 @@ static const struct argp_option argp_options[] = {
 		" job's own transport, on all ranks at once, for at most SECONDS (default 5):"
 		" predictions for settings whose message sizes the job itself does not send",
 		0},
+	{"sample-ms", 's', "N", 0,
+		"look at NICs, RDMA ports and TCP connections every N ms; 0 = never (default 100)",
+		0},
+	{"sysfs-root", KEY_SYSFS_ROOT, "DIR", OPTION_HIDDEN,
+		"counters of NICs and RDMA ports below DIR, not /sys", 0},
 	{"no-analyze", KEY_NO_ANALYZE, NULL, 0,
 		"do not analyse the run when it has ended: who opens it first then waits for that (also LAPWING_NO_ANALYZE=1)",
 		0},

@@ -16,7 +16,7 @@
 #include "schema/launcher.h"
 
 struct lw_launch_options {
-	const char *out, *hooks, *ring_records;
+	const char *out, *hooks, *ring_records, *sample_ms, *sysfs_root; /* NULL = default */
 	const char *pcap_device, *pcap_filter; /* NULL = as the environment says */
 	double probe_s;                        /* 0 = no probe */
 	bool is_quiet, is_command_optional, is_not_analyzed;

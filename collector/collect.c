@@ -30,6 +30,7 @@
 #include "collector/drain.h"
 #include "collector/packets.h"
 #include "collector/process.h"
+#include "collector/sample.h"
 #include "collector/writer.h"
 #include "schema/rundir.h"
 
@@ -47,7 +48,8 @@ struct collector {
 	struct lw_drain drain;
 	struct lw_writer *writer;
 	struct lw_cpu_sampler *sampler;
-	struct lw_packets *packets; /* NULL: nobody wants them */
+	struct lw_packets *packets;   /* NULL: nobody wants them */
+	struct lw_samplers *samplers; /* NULL: none wanted */
 	char out[PATH_MAX];
 	lw_vec(struct lw_process *) processes; /* not ended yet */
 	size_t n_processes;                    /* ever seen */
@@ -151,11 +153,11 @@ static int watch(struct collector *c, int fd, void *data)
 
 static void set_tick(struct collector *c, int64_t tick_ns)
 {
-	struct itimerspec spec = {
-		.it_interval.tv_nsec = tick_ns % LW_NS_PER_S,
-		.it_value.tv_nsec = tick_ns % LW_NS_PER_S,
-	};
+	struct itimerspec spec = {0};
 
+	if (tick_ns > lw_samplers_period_ns(c->samplers))
+		tick_ns = lw_samplers_period_ns(c->samplers);
+	spec.it_interval.tv_nsec = spec.it_value.tv_nsec = tick_ns % LW_NS_PER_S;
 	if (c->tick_ns != tick_ns)
 		timerfd_settime(c->timer_fd, 0, &spec, NULL);
 	c->tick_ns = tick_ns;
@@ -297,6 +299,7 @@ static int register_new(struct collector *c)
 		status = lw_writer_register(c->writer, ring);
 		if (status < 0)
 			return status;
+		lw_samplers_process(c->samplers, ring->process);
 	}
 	return LW_OK;
 }
@@ -337,6 +340,7 @@ static int end_what_ended(struct collector *c)
 			c->writer, process, process->has_open_ring ? "died" : "exit");
 		process->is_ended = true;
 		c->changed_ns = c->now_ns;
+		lw_samplers_process_ended(c->samplers, process);
 	}
 	return status;
 }
@@ -379,6 +383,7 @@ static bool has_news(struct collector *c)
 	}
 	for (size_t i = 0; i < c->processes.n; i++)
 		has_any |= c->processes.at[i]->is_gone;
+	has_any |= lw_samplers_must_store(c->samplers, c->now_ns);
 	set_tick(c, is_quick ? FAST_TICK_NS : SLOW_TICK_NS);
 	return has_any;
 }
@@ -390,6 +395,7 @@ static int look(struct collector *c)
 	int status;
 
 	c->now_ns = now_ns();
+	lw_samplers_run(c->samplers, c->now_ns);
 	if (!has_news(c))
 		return 0;
 	status = lw_writer_begin(c->writer);
@@ -404,6 +410,7 @@ static int look(struct collector *c)
 	for (size_t i = 0; i < c->drain.rings.n; i++)
 		c->drain.rings.at[i]->is_final = is_final(c->drain.rings.at[i]);
 	n = lw_drain_take(&c->drain, c->now_ns);
+	lw_samplers_sockets(c->samplers, &c->drain.take.of_kind[LW_EV_SOCKET]);
 	status = lw_writer_put(c->writer, &c->drain);
 	if (status == LW_OK && must_sample(c)) {
 		status = lw_cpu_sample(c->sampler, &c->drain);
@@ -413,6 +420,8 @@ static int look(struct collector *c)
 		status = lw_packets_put(c->packets, &c->drain);
 	if (status == LW_OK)
 		status = end_what_ended(c);
+	if (status == LW_OK)
+		status = lw_samplers_store(c->samplers);
 	if (status == LW_OK)
 		status = lw_writer_commit(c->writer);
 	if (status < 0)
@@ -513,14 +522,17 @@ static int loop(struct collector *c)
 	}
 }
 
-/* Told to end while processes still run: say so in the file. */
+/* Told to end while processes still run: say so in the file. The samplers' last look is here too. */
 static int leave_running(struct collector *c)
 {
-	int status = c->processes.n ? lw_writer_begin(c->writer) : LW_OK;
+	bool has_any = c->processes.n || c->samplers;
+	int status = has_any ? lw_writer_begin(c->writer) : LW_OK;
 
 	for (size_t i = 0; i < c->processes.n && status == LW_OK; i++)
 		status = lw_writer_end_process(c->writer, c->processes.at[i], NULL);
-	if (status == LW_OK && c->processes.n)
+	if (status == LW_OK)
+		status = lw_samplers_finish(c->samplers, now_ns());
+	if (status == LW_OK && has_any)
 		status = lw_writer_commit(c->writer);
 	if (status == LW_OK)
 		lw_drain_forget_all(&c->drain);
@@ -533,6 +545,7 @@ static void close_all(struct collector *c)
 		c->epoll_fd, c->timer_fd, c->signal_fd, c->inotify_fd, c->starter_fd, c->lock_fd};
 
 	lw_cpu_sampler_free(c->sampler);
+	lw_samplers_close(c->samplers);
 	lw_packets_close(c->packets); /* its statements first, then the file */
 	lw_writer_close(c->writer);
 	lw_drain_close(&c->drain);
@@ -569,6 +582,8 @@ static int collect_once(const struct lw_collect_options *options, bool *ret_has_
 		status = open_out(&c);
 	if (status == LW_OK)
 		status = lw_cpu_sampler_new(lw_writer_store(c.writer), &c.sampler);
+	if (status == LW_OK)
+		status = lw_samplers_open(&options->sample, c.writer, &c.samplers);
 	if (status == LW_OK)
 		status = open_events(&c);
 	if (status == LW_OK) /* its thread takes over which signals are blocked */

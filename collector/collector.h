@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/vec.h"
+#include "collector/sample.h"
 
 enum lw_collect_until {
 	LW_UNTIL_STOP, /* DIR/stop appears (or the starter dies), and no process with a ring lives */
@@ -32,7 +33,8 @@ struct lw_collect_options {
 	const char *pcap_filter; /* what is captured beside the job's connections, NULL = nothing */
 	bool must_capture;       /* not to begin at all when it cannot be captured */
 	bool must_move; /* out counts even when DIR/out names another: what that holds is copied */
-	void (*ready)(void); /* called when the run file is there; may be NULL */
+	struct lw_sample_options sample; /* period 0 = no sampling */
+	void (*ready)(void);             /* called when the run file is there; may be NULL */
 	void (*closed)(const char
 			*out); /* called when it is closed and nothing is left to do; may be NULL */
 };

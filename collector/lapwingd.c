@@ -29,6 +29,7 @@ static struct lw_collect_options options = {
 	.command = "",
 	.until = LW_UNTIL_GONE,
 	.grace_ns = GRACE_S * LW_NS_PER_S,
+	.sample.period_ns = LW_SAMPLE_DEFAULT_MS * LW_NS_PER_MS,
 };
 enum { KEY_PCAP = 256, KEY_PCAP_FILTER, KEY_CHECK_PCAP };
 
@@ -64,9 +65,24 @@ static void analyze(const char *out)
 	execl(program, "lapwing", "analyze", out, (char *)NULL);
 }
 
+/* What cannot be a period leaves the default: `record` has told the user, a rank has nobody to tell. */
+static void set_period(const char *text)
+{
+	int64_t period_ns = text ? lw_sample_period_ns(text) : -1;
+
+	if (period_ns >= 0)
+		options.sample.period_ns = period_ns;
+}
+
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	switch (key) {
+	case 'S':
+		set_period(argument);
+		return 0;
+	case 'R':
+		options.sample.sysfs_root = argument;
+		return 0;
 	case 'd':
 		options.dir = argument;
 		return 0;
@@ -160,6 +176,8 @@ int main(int argc, char **argv)
 		{"foreground", 'f', NULL, 0, "stay in the foreground, errors on stderr", 0},
 		{"ready-fd", 'r', "FD", 0, "write a byte there when the run file is there", 0},
 		{"starter", 's', "PID", 0, "collect until DIR/stop appears or PID ends", 0},
+		{"sample-ms", 'S', "N", 0, "look at NICs and sockets every N ms, 0 = never", 0},
+		{"sysfs-root", 'R', "DIR", 0, "instead of /sys", 0},
 		{"pcap", KEY_PCAP, "DEVICE", OPTION_ARG_OPTIONAL,
 			"capture packet headers of DEVICE (default: all)", 0},
 		{"pcap-filter", KEY_PCAP_FILTER, "EXPR", 0, "and what EXPR selects", 0},
@@ -172,6 +190,7 @@ int main(int argc, char **argv)
 	int status;
 
 	argp_err_exit_status = LW_EXIT_USAGE;
+	set_period(getenv(LW_ENV_SAMPLE_MS));
 	/* A job that was started with the variables alone is recorded even when nothing can be captured. */
 	options.pcap_device = getenv(LW_ENV_PCAP);
 	if (options.pcap_device && !*options.pcap_device)

@@ -10,15 +10,16 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/units.h"
 #include "collector/collector.h"
 
 int lw_collector_spawn(const char *program, const struct lw_collect_options *options)
 {
-	char ready[16], starter[16], pcap[300];
-	const char *argv[16] = {program, "--foreground", "--dir", options->dir, "--out",
+	char ready[16], starter[16], sample_ms[32], pcap[300];
+	const char *argv[20] = {program, "--foreground", "--dir", options->dir, "--out",
 		options->out, "--command", options->command, "--ready-fd", ready, "--starter",
-		starter};
-	size_t n_args = 12;
+		starter, "--sample-ms", sample_ms};
+	size_t n_args = 14;
 	posix_spawnattr_t attributes;
 	sigset_t none;
 	int fds[2], error, status;
@@ -39,6 +40,8 @@ int lw_collector_spawn(const char *program, const struct lw_collect_options *opt
 	fcntl(fds[1], F_SETFD, 0); /* the write end goes along */
 	snprintf(ready, sizeof(ready), "%d", fds[1]);
 	snprintf(starter, sizeof(starter), "%d", (int)getpid());
+	snprintf(sample_ms, sizeof(sample_ms), "%.6f",
+		(double)options->sample.period_ns / (double)LW_NS_PER_MS);
 	sigemptyset(&none);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setsigmask(&attributes, &none);

@@ -56,6 +56,9 @@ int lw_writer_end_ring(struct lw_writer *writer, struct lw_ring *ring);
 /** lw_writer_end_process() - how it ended: "exit" or "died"; NULL = it still runs. */
 int lw_writer_end_process(struct lw_writer *writer, struct lw_process *process, const char *ended);
 
+/** lw_writer_store() - its store, for rows that come from elsewhere than rings; in its transactions. */
+struct lw_store *lw_writer_store(struct lw_writer *writer);
+
 /** lw_writer_loss() - add @n to the loss row of (@process_id, @thread_id, @reason, @detail); ids 0 = none. */
 int lw_writer_loss(struct lw_writer *writer, int64_t process_id, int64_t thread_id, int reason,
 	uint64_t n, const char *detail);

@@ -182,7 +182,8 @@ enum lw_setting_source { LW_SOURCE_DEFAULT = 1, LW_SOURCE_ENV = 2, LW_SOURCE_LIV
 	X(DIED, 10, "process ended without saying so (killed or crashed)")                         \
 	X(RUNNING, 11, "process still ran when the run was closed")                                \
 	X(BAD_RING, 12, "ring file is damaged: not read")                                          \
-	X(TAKEN, 13, "taken by an earlier collector whose file is gone")
+	X(TAKEN, 13, "taken by an earlier collector whose file is gone")                           \
+	X(NOT_SAMPLED, 14, "counter or socket that could not be read")
 
 enum lw_loss_reason {
 #define X(name, number, text) LW_LOSS_##name = (number),

@@ -38,6 +38,7 @@
 /* For the collector, which a rank may have to start: */
 #define LW_ENV_PCAP        "LAPWING_PCAP" /* device whose packets are captured; any = all */
 #define LW_ENV_PCAP_FILTER "LAPWING_PCAP_FILTER"
+#define LW_ENV_SAMPLE_MS   "LAPWING_SAMPLE_MS" /* between looks at NICs and sockets; 0 = none */
 
 enum { LW_RING_RECORDS_DEFAULT = 65536, LW_PROBE_DEFAULT_S = 5, LW_PROBE_MAX_S = 600 };
 

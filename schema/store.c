@@ -21,7 +21,9 @@ static const char indexes_sql[] =
 	"CREATE INDEX IF NOT EXISTS i_ready_object ON ready(object, at_ns);"
 	"CREATE INDEX IF NOT EXISTS i_batch_tensor ON batch_tensor(batch, thread_id);"
 	"CREATE INDEX IF NOT EXISTS i_batch ON batch(start_ns);"
-	"CREATE INDEX IF NOT EXISTS i_collective ON collective(thread_id, start_ns);";
+	"CREATE INDEX IF NOT EXISTS i_collective ON collective(thread_id, start_ns);"
+	"CREATE INDEX IF NOT EXISTS i_counter_sample ON counter_sample(device_id, counter_id, at_ns);"
+	"CREATE INDEX IF NOT EXISTS i_tcp_info_sample ON tcp_info_sample(connection_id, at_ns);";
 
 int lw_store_schema_version(void)
 {

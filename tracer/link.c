@@ -148,8 +148,8 @@ const char *lw_ring_dir(void)
 /* Ours are for the tracer, and would trace the collector, but for those that tell it what to do. */
 static bool is_for_collector(const char *variable)
 {
-	static const char *const wanted[] = {
-		LW_ENV_NO_ANALYZE "=", LW_ENV_PCAP "=", LW_ENV_PCAP_FILTER "="};
+	static const char *const wanted[] = {LW_ENV_NO_ANALYZE "=", LW_ENV_SAMPLE_MS "=",
+		LW_ENV_PCAP "=", LW_ENV_PCAP_FILTER "="};
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
 		if (!strncmp(variable, wanted[i], strlen(wanted[i])))

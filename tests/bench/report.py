@@ -168,6 +168,26 @@ the allocator may keep, are let pass).
 """)
 
 
+def write_samplers(out, command, result):
+    median = result["sampling_core_frac"]["median"]
+    rows = "\n".join(f"| {what} | {figure['median']:.2%} | {figure['low']:.2%} to {figure['high']:.2%} |" for what, figure in (
+        ("lapwing: with --sample-ms 100 less with 0", result["sampling_core_frac"]), ("the whole collector, sampling", result["core_frac"]["on"]),
+        ("`cat /sys/class/net/*/statistics/*` and `ss -tin` in a shell", result["core_frac"]["shell"]),
+        ("the same files and `ss` from a Python loop", result["core_frac"]["python"])))
+    periods = ", ".join(f"{name} {one['period_ms']:.0f} ms" for name, one in result["samplers"].items())
+    out.append(f"""## Looking at NICs and TCP connections
+
+`{command}`
+
+Share of one core to look every 100 ms at {result['n_nics']} NICs and {result['n_sockets']} sockets that are all busy, {result['seconds']:.0f} s a round, the ways in turn.
+Target: <= 0.2 % ({verdict(median <= 0.002, f"{median - 0.002:.2%}")}). What one look costs decides how often there is one; at the end: {periods}.
+
+| way | median | lowest to highest |
+|---|---|---|
+{rows}
+""")
+
+
 def write_overhead(out, command, result):
     low, middle, high = result["low_frac"], result["slowdown_frac"], result["high_frac"]
     if high <= 0.005:
@@ -214,6 +234,7 @@ def main():
     benchmarks = [(f"{HERE}/hook.py", ["--repeats", "1", "--rounds", "5", "--calls", "100"] if args.quick else [], write_hook),
                   (f"{BUILD}/tests/bench_store", ["1", "100000"] if args.quick else ["5", "2000000"], write_store),
                   (f"{BUILD}/tests/bench_whatif", ["3"] if args.quick else ["21"], write_whatif),
+                  (f"{HERE}/samplers.py", ["0.5", "1"] if args.quick else ["10", "5"], write_samplers),
                   (f"{HERE}/overhead.py", ["--pairs", "1", "--steps", "6"] if args.quick else ["--pairs", "10"], write_overhead),
                   (f"{HERE}/capture.py", ["--repeats", "1", "--seconds", "1", "--rate", "50000"] if args.quick else ["--repeats", "5"], write_capture)]
     start_s, load = time.monotonic(), os.getloadavg()[0]

@@ -76,6 +76,7 @@ def main():
         assert checks["reach"]["verdict"] == "yes"
         assert checks["horovod"]["verdict"] == "yes" and "mpi_lib" in checks["horovod"]["text"], checks["horovod"]
         assert checks["mpi"]["verdict"] == "yes" and checks["gloo"]["verdict"] == "yes"
+        assert checks["sample"]["verdict"] == "yes" and "TCP" in checks["sample"]["text"], checks["sample"]
 
         n = len(os.sched_getaffinity(0))
         for words, verdict in ((("mpirun", "-np", str(n + 1)), "no"), (("horovodrun", "-np", str(8 * n)), "no"), (("mpirun", "-n", str(n)), "unsure"),
