@@ -21,55 +21,29 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/units.h"
-#include "collector/cpu.h"
-#include "collector/drain.h"
-#include "collector/packets.h"
+#include "collector/look.h"
 #include "collector/process.h"
-#include "collector/sample.h"
-#include "collector/writer.h"
 #include "schema/rundir.h"
 
 #define SLOW_TICK_NS  (100 * LW_NS_PER_MS)
 #define FAST_TICK_NS  (10 * LW_NS_PER_MS)
-#define SAMPLE_NS     (LW_NS_PER_S / 2)  /* CPU times: 0.2 ms a process of 12 threads */
-#define RESCAN_NS     LW_NS_PER_S        /* inotify may overflow; pids that cannot be watched */
 #define FIRST_RING_NS (10 * LW_NS_PER_S) /* patience for the first ring (LW_UNTIL_GONE) */
 #define TERM_NS       (10 * LW_NS_PER_S) /* patience after SIGTERM */
 
-enum { SMALL_RING_RECORDS = 1 << 14 }; /* a busy thread fills one between two slow ticks */
-
 struct collector {
 	const struct lw_collect_options *options;
-	struct lw_drain drain;
-	struct lw_writer *writer;
-	struct lw_cpu_sampler *sampler;
-	struct lw_packets *packets;   /* NULL: nobody wants them */
-	struct lw_samplers *samplers; /* NULL: none wanted */
+	struct lw_look look;
 	char out[PATH_MAX];
-	lw_vec(struct lw_process *) processes; /* not ended yet */
-	size_t n_processes;                    /* ever seen */
 	int lock_fd, epoll_fd, timer_fd, signal_fd, inotify_fd, starter_fd;
-	int64_t now_ns, tick_ns;
-	int64_t changed_ns;  /* a process appeared or ended */
-	int64_t sampled_ns;  /* CPU times were read */
-	int64_t scanned_ns;  /* the directory was read, unwatched pids were asked */
+	int64_t tick_ns;
 	int64_t deadline_ns; /* end at the latest then; INT64_MAX = no hurry */
-	bool must_scan, is_stopped;
+	bool is_stopped;
 	int exit_code; /* of the recorded command, -1 = not known */
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * LW_NS_PER_S + now.tv_nsec;
-}
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
@@ -118,7 +92,7 @@ static int open_out(struct collector *c)
 		return status;
 	if (rundir.out[0] && !(c->options->must_move && c->options->out)) {
 		snprintf(c->out, sizeof(c->out), "%s", rundir.out);
-		return lw_writer_resume(c->out, &c->writer);
+		return lw_writer_resume(c->out, &c->look.writer);
 	}
 	if (!c->options->out)
 		return lw_fail(LW_ERR_USAGE, "%s: names no run file yet: give one with -o",
@@ -132,9 +106,9 @@ static int open_out(struct collector *c)
 	status = lw_out_check_free(c->out);
 	if (status == LW_OK)
 		status = rundir.out[0] && access(rundir.out, R_OK) == 0
-				 ? lw_writer_resume_copy(rundir.out, c->out, &c->writer)
+				 ? lw_writer_resume_copy(rundir.out, c->out, &c->look.writer)
 				 : lw_writer_create(c->out, c->options->created_by,
-					   c->options->command, &c->writer);
+					   c->options->command, &c->look.writer);
 	if (status == LW_OK)
 		status = lw_rundir_set_out(c->options->dir, c->out);
 	if (folder_fd >= 0)
@@ -142,21 +116,12 @@ static int open_out(struct collector *c)
 	return status;
 }
 
-static int watch(struct collector *c, int fd, void *data)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = data};
-
-	if (fd < 0 || epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
-		return lw_fail(LW_ERR_IO, "epoll: %s", strerror(errno));
-	return LW_OK;
-}
-
 static void set_tick(struct collector *c, int64_t tick_ns)
 {
 	struct itimerspec spec = {0};
 
-	if (tick_ns > lw_samplers_period_ns(c->samplers))
-		tick_ns = lw_samplers_period_ns(c->samplers);
+	if (tick_ns > lw_samplers_period_ns(c->look.samplers))
+		tick_ns = lw_samplers_period_ns(c->look.samplers);
 	spec.it_interval.tv_nsec = spec.it_value.tv_nsec = tick_ns % LW_NS_PER_S;
 	if (c->tick_ns != tick_ns)
 		timerfd_settime(c->timer_fd, 0, &spec, NULL);
@@ -173,262 +138,26 @@ static int open_events(struct collector *c)
 	sigaddset(&signals, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	c->look.epoll_fd = c->epoll_fd;
 	c->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	c->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 	c->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (inotify_add_watch(c->inotify_fd, c->options->dir, IN_MOVED_TO | IN_CREATE) < 0)
 		return lw_fail(LW_ERR_IO, "%s: %s", c->options->dir, strerror(errno));
-	status = watch(c, c->timer_fd, &c->timer_fd);
+	status = lw_look_watch(c->epoll_fd, c->timer_fd, &c->timer_fd);
 	if (status == LW_OK)
-		status = watch(c, c->signal_fd, &c->signal_fd);
+		status = lw_look_watch(c->epoll_fd, c->signal_fd, &c->signal_fd);
 	if (status == LW_OK)
-		status = watch(c, c->inotify_fd, &c->inotify_fd);
+		status = lw_look_watch(c->epoll_fd, c->inotify_fd, &c->inotify_fd);
 	if (status == LW_OK && c->options->starter) {
 		c->starter_fd = lw_process_watch(c->options->starter, 0);
 		if (c->starter_fd >= 0)
-			status = watch(c, c->starter_fd, &c->starter_fd);
+			status = lw_look_watch(c->epoll_fd, c->starter_fd, &c->starter_fd);
 		else
 			c->is_stopped = true;
 	}
 	set_tick(c, SLOW_TICK_NS);
 	return status;
-}
-
-/* ---- processes --------------------------------------------------------------------------------- */
-
-static void process_free(struct lw_process *process)
-{
-	if (process->watch_fd >= 0)
-		close(process->watch_fd); /* which also takes it out of the epoll set */
-	free(process);
-}
-
-static struct lw_process *find_process(struct collector *c, const struct lw_ring *ring)
-{
-	struct lw_process **process, *added = NULL;
-
-	lw_vec_foreach (process, &c->processes)
-		if ((*process)->pid == ring->pid &&
-			(*process)->start_ticks == ring->process_start_ticks)
-			return *process;
-	added = calloc(1, sizeof(*added));
-	if (!added || lw_vec_push(&c->processes, added) < 0) {
-		free(added);
-		lw_fail(LW_ERR_NOMEM, "no memory");
-		return NULL;
-	}
-	added->pid = ring->pid;
-	added->start_ticks = ring->process_start_ticks;
-	added->watch_fd = lw_process_watch((pid_t)ring->pid, ring->process_start_ticks);
-	if (added->watch_fd >= 0 && watch(c, added->watch_fd, added) < 0) {
-		close(added->watch_fd);
-		added->watch_fd = -1;
-	}
-	if (added->watch_fd < 0)
-		added->is_gone = !lw_process_is_alive((pid_t)added->pid, added->start_ticks);
-	c->changed_ns = c->now_ns;
-	c->n_processes++;
-	return added;
-}
-
-static void drop_process(struct collector *c, struct lw_process *process)
-{
-	for (size_t i = 0; i < c->processes.n; i++) {
-		if (c->processes.at[i] != process)
-			continue;
-		c->processes.at[i] = c->processes.at[--c->processes.n];
-		lw_cpu_forget(c->sampler, process);
-		process_free(process);
-		return;
-	}
-}
-
-/* Those that no descriptor tells about. */
-static void ask_unwatched(struct collector *c)
-{
-	struct lw_process **process;
-
-	lw_vec_foreach (process, &c->processes)
-		if ((*process)->watch_fd < 0 && !(*process)->is_gone)
-			(*process)->is_gone = !lw_process_is_alive(
-				(pid_t)(*process)->pid, (*process)->start_ticks);
-}
-
-/* ---- one look at the rings ------------------------------------------------------------------- */
-
-struct refusal {
-	struct collector *c;
-	int status;
-};
-
-static void refuse(void *user, const char *name, const char *why)
-{
-	struct refusal *refusal = user;
-	char detail[200];
-
-	snprintf(detail, sizeof(detail), "%s: %s", name, why);
-	if (refusal->status == LW_OK)
-		refusal->status =
-			lw_writer_loss(refusal->c->writer, 0, 0, LW_LOSS_BAD_RING, 1, detail);
-}
-
-static int scan(struct collector *c)
-{
-	struct refusal refusal = {c, LW_OK};
-	int n_new;
-
-	c->must_scan = false;
-	c->scanned_ns = c->now_ns;
-	ask_unwatched(c);
-	n_new = lw_drain_discover(&c->drain, refuse, &refusal);
-	return n_new < 0 ? n_new : refusal.status;
-}
-
-static int register_new(struct collector *c)
-{
-	for (size_t i = 0; i < c->drain.rings.n; i++) {
-		struct lw_ring *ring = c->drain.rings.at[i];
-		int status;
-
-		if (ring->process)
-			continue;
-		ring->process = find_process(c, ring);
-		if (!ring->process)
-			return LW_ERR_NOMEM;
-		ring->process->n_rings++;
-		status = lw_writer_register(c->writer, ring);
-		if (status < 0)
-			return status;
-		lw_samplers_process(c->samplers, ring->process);
-	}
-	return LW_OK;
-}
-
-/* Nothing more will come from this ring's thread. */
-static bool is_final(const struct lw_ring *ring)
-{
-	return ring->process->is_gone ||
-	       (lw_ring_is_closed(ring) && !lw_thread_is_alive((pid_t)ring->pid, (pid_t)ring->tid));
-}
-
-static bool is_read(const struct lw_ring *ring)
-{
-	return ring->is_damaged || lw_ring_head(ring) == ring->position;
-}
-
-/* Rings whose producer has gone and that are read to the end, then processes without rings. */
-static int end_what_ended(struct collector *c)
-{
-	int status = LW_OK;
-
-	for (size_t i = 0; i < c->drain.rings.n && status == LW_OK; i++) {
-		struct lw_ring *ring = c->drain.rings.at[i];
-
-		if (!ring->is_final || !is_read(ring))
-			continue;
-		status = lw_writer_end_ring(c->writer, ring);
-		ring->process->has_open_ring |= !lw_ring_is_closed(ring);
-		ring->process->n_rings--;
-		ring->is_ended = true;
-	}
-	for (size_t i = 0; i < c->processes.n && status == LW_OK; i++) {
-		struct lw_process *process = c->processes.at[i];
-
-		if (!process->is_gone || process->n_rings || process->is_ended)
-			continue;
-		status = lw_writer_end_process(
-			c->writer, process, process->has_open_ring ? "died" : "exit");
-		process->is_ended = true;
-		c->changed_ns = c->now_ns;
-		lw_samplers_process_ended(c->samplers, process);
-	}
-	return status;
-}
-
-/* After the commit: nobody needs these any more. */
-static void forget_what_ended(struct collector *c)
-{
-	for (size_t i = c->drain.rings.n; i-- > 0;)
-		if (c->drain.rings.at[i]->is_ended)
-			lw_drain_forget(&c->drain, c->drain.rings.at[i]);
-	for (size_t i = c->processes.n; i-- > 0;)
-		if (c->processes.at[i]->is_ended && !c->processes.at[i]->n_rings)
-			drop_process(c, c->processes.at[i]);
-}
-
-static bool must_sample(const struct collector *c)
-{
-	return c->drain.rings.n && c->now_ns - c->sampled_ns >= SAMPLE_NS;
-}
-
-/* Is there anything that a transaction would store? Also says how quickly the rings fill. */
-static bool has_news(struct collector *c)
-{
-	bool has_any = c->must_scan || c->now_ns - c->scanned_ns >= RESCAN_NS || must_sample(c);
-	bool is_quick = false;
-
-	has_any |= lw_packets_has_news(c->packets);
-	for (size_t i = 0; i < c->drain.rings.n; i++) {
-		struct lw_ring *ring = c->drain.rings.at[i];
-		uint64_t n;
-
-		if (!ring->process) {
-			has_any = true;
-			continue;
-		}
-		ring->is_final = is_final(ring);
-		n = lw_ring_head(ring) - ring->position;
-		has_any |= n || ring->is_final;
-		is_quick |= n > ring->n_records / 8 || ring->n_records < SMALL_RING_RECORDS;
-	}
-	for (size_t i = 0; i < c->processes.n; i++)
-		has_any |= c->processes.at[i]->is_gone;
-	has_any |= lw_samplers_must_store(c->samplers, c->now_ns);
-	set_tick(c, is_quick ? FAST_TICK_NS : SLOW_TICK_NS);
-	return has_any;
-}
-
-/* Return: records stored (more may wait when it is LW_TAKE_MAX_RECORDS), or < 0. */
-static int look(struct collector *c)
-{
-	size_t n = 0;
-	int status;
-
-	c->now_ns = now_ns();
-	lw_samplers_run(c->samplers, c->now_ns);
-	if (!has_news(c))
-		return 0;
-	status = lw_writer_begin(c->writer);
-	if (status == LW_ERR_STATE)
-		return 0; /* the rings wait; so do we */
-	if (status == LW_OK && (c->must_scan || c->now_ns - c->scanned_ns >= RESCAN_NS))
-		status = scan(c);
-	if (status == LW_OK)
-		status = register_new(c);
-	if (status < 0)
-		return status;
-	for (size_t i = 0; i < c->drain.rings.n; i++)
-		c->drain.rings.at[i]->is_final = is_final(c->drain.rings.at[i]);
-	n = lw_drain_take(&c->drain, c->now_ns);
-	lw_samplers_sockets(c->samplers, &c->drain.take.of_kind[LW_EV_SOCKET]);
-	status = lw_writer_put(c->writer, &c->drain);
-	if (status == LW_OK && must_sample(c)) {
-		status = lw_cpu_sample(c->sampler, &c->drain);
-		c->sampled_ns = c->now_ns;
-	}
-	if (status == LW_OK)
-		status = lw_packets_put(c->packets, &c->drain);
-	if (status == LW_OK)
-		status = end_what_ended(c);
-	if (status == LW_OK)
-		status = lw_samplers_store(c->samplers);
-	if (status == LW_OK)
-		status = lw_writer_commit(c->writer);
-	if (status < 0)
-		return status;
-	lw_drain_release(&c->drain);
-	forget_what_ended(c);
-	return (int)n;
 }
 
 /* ---- the loop ---------------------------------------------------------------------------------- */
@@ -455,8 +184,8 @@ static void on_signal(struct collector *c)
 	while (read(c->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		int64_t patience_ns = info.ssi_signo == SIGTERM ? TERM_NS : 0;
 
-		if (c->now_ns + patience_ns < c->deadline_ns)
-			c->deadline_ns = c->now_ns + patience_ns;
+		if (c->look.now_ns + patience_ns < c->deadline_ns)
+			c->deadline_ns = c->look.now_ns + patience_ns;
 		c->is_stopped = true;
 	}
 }
@@ -471,13 +200,13 @@ static void on_event(struct collector *c, void *data)
 	} else if (data == &c->inotify_fd) {
 		while (read(c->inotify_fd, scratch, sizeof(scratch)) > 0)
 			;
-		c->must_scan = true;
+		c->look.must_scan = true;
 		read_stop(c);
 	} else if (data == &c->signal_fd) {
 		on_signal(c);
 	} else if (data == &c->starter_fd) {
 		epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, c->starter_fd, NULL);
-		c->must_scan = true;
+		c->look.must_scan = true;
 		c->is_stopped = true;
 	} else {
 		struct lw_process *process = data;
@@ -491,15 +220,15 @@ static bool is_over(const struct collector *c)
 {
 	int64_t grace_ns = c->options->grace_ns;
 
-	if (c->now_ns >= c->deadline_ns)
+	if (c->look.now_ns >= c->deadline_ns)
 		return true;
-	if (c->processes.n || c->must_scan)
+	if (c->look.processes.n || c->look.must_scan)
 		return false;
 	if (c->options->until == LW_UNTIL_STOP || c->is_stopped)
 		return c->is_stopped;
-	if (!c->n_processes && grace_ns)
+	if (!c->look.n_processes && grace_ns)
 		grace_ns = FIRST_RING_NS;
-	return c->now_ns - c->changed_ns >= grace_ns;
+	return c->look.now_ns - c->look.changed_ns >= grace_ns;
 }
 
 static int loop(struct collector *c)
@@ -509,34 +238,18 @@ static int loop(struct collector *c)
 		int n, status;
 
 		do {
-			status = look(c);
+			status = lw_look(&c->look);
+			set_tick(c, c->look.is_quick ? FAST_TICK_NS : SLOW_TICK_NS);
 		} while (status == LW_TAKE_MAX_RECORDS);
 		if (status < 0 || is_over(c))
 			return status;
 		n = epoll_wait(c->epoll_fd, events, 16, -1);
 		if (n < 0 && errno != EINTR)
 			return lw_fail(LW_ERR_IO, "epoll_wait: %s", strerror(errno));
-		c->now_ns = now_ns();
+		c->look.now_ns = lw_look_clock_ns();
 		for (int i = 0; i < n; i++)
 			on_event(c, events[i].data.ptr);
 	}
-}
-
-/* Told to end while processes still run: say so in the file. The samplers' last look is here too. */
-static int leave_running(struct collector *c)
-{
-	bool has_any = c->processes.n || c->samplers;
-	int status = has_any ? lw_writer_begin(c->writer) : LW_OK;
-
-	for (size_t i = 0; i < c->processes.n && status == LW_OK; i++)
-		status = lw_writer_end_process(c->writer, c->processes.at[i], NULL);
-	if (status == LW_OK)
-		status = lw_samplers_finish(c->samplers, now_ns());
-	if (status == LW_OK && has_any)
-		status = lw_writer_commit(c->writer);
-	if (status == LW_OK)
-		lw_drain_forget_all(&c->drain);
-	return status;
 }
 
 static void close_all(struct collector *c)
@@ -544,14 +257,7 @@ static void close_all(struct collector *c)
 	const int fds[] = {
 		c->epoll_fd, c->timer_fd, c->signal_fd, c->inotify_fd, c->starter_fd, c->lock_fd};
 
-	lw_cpu_sampler_free(c->sampler);
-	lw_samplers_close(c->samplers);
-	lw_packets_close(c->packets); /* its statements first, then the file */
-	lw_writer_close(c->writer);
-	lw_drain_close(&c->drain);
-	for (size_t i = 0; i < c->processes.n; i++)
-		process_free(c->processes.at[i]);
-	lw_vec_free(&c->processes);
+	lw_look_close(&c->look);
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -567,27 +273,26 @@ static int collect_once(const struct lw_collect_options *options, bool *ret_has_
 		.signal_fd = -1,
 		.inotify_fd = -1,
 		.starter_fd = -1,
-		.must_scan = true,
+		.look.must_scan = true,
 		.exit_code = -1,
 		.deadline_ns = INT64_MAX,
-		.drain.dir_fd = -1};
-	int status = lw_drain_open(&c.drain, options->dir);
+		.look.drain.dir_fd = -1};
+	int status = lw_drain_open(&c.look.drain, options->dir);
 
-	c.now_ns = c.changed_ns = now_ns();
+	c.look.now_ns = c.look.changed_ns = lw_look_clock_ns();
 	if (status == LW_OK)
 		status = take_lock(&c);
 	if (status == LW_OK) /* before the run file, which a refusal must not replace */
-		status = lw_packets_open(options, &c.packets);
+		status = lw_packets_open(options, &c.look.packets);
 	if (status == LW_OK)
 		status = open_out(&c);
 	if (status == LW_OK)
-		status = lw_cpu_sampler_new(lw_writer_store(c.writer), &c.sampler);
-	if (status == LW_OK)
-		status = lw_samplers_open(&options->sample, c.writer, &c.samplers);
+		status = lw_samplers_open(
+			&options->sample, &c.look.drain, c.look.writer, &c.look.samplers);
 	if (status == LW_OK)
 		status = open_events(&c);
 	if (status == LW_OK) /* its thread takes over which signals are blocked */
-		status = lw_packets_start(c.packets, c.writer);
+		status = lw_packets_start(c.look.packets, c.look.writer);
 	if (status == LW_OK) {
 		*ret_has_begun = true;
 		if (options->ready)
@@ -596,11 +301,11 @@ static int collect_once(const struct lw_collect_options *options, bool *ret_has_
 		status = loop(&c);
 	}
 	if (status >= 0)
-		status = leave_running(&c);
+		status = lw_look_leave(&c.look);
 	if (status == LW_OK)
-		status = lw_packets_finish(c.packets, c.writer);
+		status = lw_packets_finish(c.look.packets, c.look.writer);
 	if (status == LW_OK)
-		status = lw_writer_finish(c.writer, c.exit_code);
+		status = lw_writer_finish(c.look.writer, c.exit_code);
 	if (status == LW_OK && !lw_rundir_remove(options->dir)) {
 		status = lw_rundir_set_out(options->dir, c.out);
 		if (status == LW_OK)

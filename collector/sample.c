@@ -8,18 +8,23 @@
 #include <time.h>
 
 #include "base/units.h"
+#include "collector/cpu.h"
 #include "collector/process.h"
 #include "collector/sample_tcp.h"
 #include "collector/sampler.h"
 
-/* Together not more than two thousandths of a core, with what storing their rows takes. */
+/*
+ * Those of the network together not more than two thousandths of a core, with what storing their rows takes. CPU times
+ * are of use at any period, but predictions need them: they have their own share, and nobody switches them off.
+ */
 static const struct lw_sampler_ops table[] = {
-	{"nic", 1, 0.0007, lw_sample_nic},
-	{"rdma_port", 1, 0.0003, lw_sample_rdma},
-	{"tcp", 1, 0.0004, lw_sample_tcp},
-	{"tcp_list", 50, 0.0002, lw_sample_tcp_list},
-	{"softnet", 10, 0.0001, lw_sample_softnet},
-	{"ethtool", 10, 0.0001, lw_sample_ethtool},
+	{"cpu", 0, LW_NS_PER_S / 2, 0.002, lw_sample_cpu},
+	{"nic", 1, 0, 0.0007, lw_sample_nic},
+	{"rdma_port", 1, 0, 0.0003, lw_sample_rdma},
+	{"tcp", 1, 0, 0.0004, lw_sample_tcp},
+	{"tcp_list", 50, 0, 0.0002, lw_sample_tcp_list},
+	{"softnet", 10, 0, 0.0001, lw_sample_softnet},
+	{"ethtool", 10, 0, 0.0001, lw_sample_ethtool},
 };
 enum {
 	N_SAMPLERS = sizeof(table) / sizeof(table[0]),
@@ -74,6 +79,17 @@ void lw_samplers_trouble(struct lw_samplers *samplers, const char *format, ...)
 	va_end(args);
 	samplers->n_failed++;
 	lw_readings_add_trouble(samplers->rows, text);
+}
+
+static bool has_network(const struct lw_samplers *samplers)
+{
+	return samplers->options.period_ns > 0;
+}
+
+static int64_t period_ns(const struct lw_samplers *samplers, size_t i)
+{
+	return table[i].period_ns ? table[i].period_ns
+				  : samplers->options.period_ns * table[i].n_periods;
 }
 
 /* ---- namespaces --------------------------------------------------------------------------------------- */
@@ -149,13 +165,22 @@ static bool is_unused_soon(const struct lw_samplers *samplers, const struct lw_j
 
 /* ---- processes ------------------------------------------------------------------------------------------ */
 
+/* Of a process that is new: a short one would have no sample. */
+static void look_at_cpu_soon(struct lw_samplers *samplers)
+{
+	for (size_t i = 0; i < N_SAMPLERS; i++)
+		if (table[i].sample == lw_sample_cpu)
+			samplers->schedule[i].due_ns = 0;
+}
+
 void lw_samplers_process(struct lw_samplers *samplers, const struct lw_process *process)
 {
 	struct lw_job_process added = {
 		(int32_t)process->pid, process->start_ticks, process->process_id, 0};
 	struct lw_job_process *one;
 
-	if (!samplers || process->is_gone)
+	look_at_cpu_soon(samplers);
+	if (!has_network(samplers) || process->is_gone)
 		return;
 	lw_vec_foreach (one, &samplers->processes)
 		if (one->process_id == added.process_id)
@@ -174,8 +199,7 @@ void lw_samplers_process(struct lw_samplers *samplers, const struct lw_process *
 
 void lw_samplers_process_ended(struct lw_samplers *samplers, const struct lw_process *process)
 {
-	if (!samplers)
-		return;
+	lw_cpu_forget(samplers, process);
 	for (size_t i = 0; i < samplers->processes.n; i++) {
 		if (samplers->processes.at[i].process_id != process->process_id)
 			continue;
@@ -211,7 +235,7 @@ static void look_where_processes_are(struct lw_samplers *samplers)
 
 void lw_samplers_sockets(struct lw_samplers *samplers, const struct lw_record_list *sockets)
 {
-	for (size_t i = 0; samplers && i < sockets->n; i++) {
+	for (size_t i = 0; has_network(samplers) && i < sockets->n; i++) {
 		const struct lw_record *record = &sockets->at[i];
 		int64_t process_id = record->ring->process->process_id;
 		/* Of a process that has ended already, most likely in the collector's own namespace. */
@@ -271,8 +295,6 @@ static void run_one(struct lw_samplers *samplers, size_t i)
 
 void lw_samplers_run(struct lw_samplers *samplers, int64_t now_ns)
 {
-	if (!samplers)
-		return;
 	samplers->now_ns = now_ns;
 	for (size_t i = 0; i < N_SAMPLERS; i++) {
 		struct lw_schedule *schedule = &samplers->schedule[i];
@@ -293,14 +315,14 @@ void lw_samplers_run(struct lw_samplers *samplers, int64_t now_ns)
 
 int64_t lw_samplers_period_ns(const struct lw_samplers *samplers)
 {
-	return samplers ? samplers->options.period_ns : INT64_MAX;
+	return has_network(samplers) ? samplers->options.period_ns : INT64_MAX;
 }
 
 /* ---- rows ----------------------------------------------------------------------------------------------- */
 
 bool lw_samplers_must_store(const struct lw_samplers *samplers, int64_t now_ns)
 {
-	size_t n = samplers ? lw_readings_waiting(samplers->rows) : 0;
+	size_t n = lw_readings_waiting(samplers->rows);
 
 	return n >= STORE_ROWS || (n && now_ns - samplers->stored_ns >= STORE_NS);
 }
@@ -318,11 +340,9 @@ static void free_gone_devices(struct lw_samplers *samplers)
 int lw_samplers_store(struct lw_samplers *samplers)
 {
 	int64_t cpu_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
-	size_t n = samplers ? lw_readings_waiting(samplers->rows) : 0;
+	size_t n = lw_readings_waiting(samplers->rows);
 	int status;
 
-	if (!samplers)
-		return LW_OK;
 	status = lw_readings_store(samplers->rows, samplers->devices.at, samplers->devices.n);
 	for (size_t i = 0; i < N_SAMPLERS && status == LW_OK; i++) {
 		const struct lw_schedule *schedule = &samplers->schedule[i];
@@ -330,6 +350,8 @@ int lw_samplers_store(struct lw_samplers *samplers)
 			schedule->actual_period_ns, schedule->cpu_ns, schedule->longest_ns,
 			schedule->n_samples, schedule->n_late, schedule->n_failed};
 
+		if (!period_ns(samplers, i))
+			continue;
 		status = lw_readings_store_sampler(samplers->rows, &row);
 	}
 	if (n >= LOOKS_TO_LEARN)
@@ -344,11 +366,10 @@ int lw_samplers_store(struct lw_samplers *samplers)
 
 int lw_samplers_finish(struct lw_samplers *samplers, int64_t now_ns)
 {
-	if (!samplers)
-		return LW_OK;
 	samplers->now_ns = now_ns;
 	for (size_t i = 0; i < N_SAMPLERS; i++)
-		run_one(samplers, i);
+		if (period_ns(samplers, i))
+			run_one(samplers, i);
 	lw_tcp_finish(samplers);
 	for (size_t i = 0; i < samplers->devices.n; i++)
 		lw_device_last(samplers, samplers->devices.at[i]);
@@ -357,19 +378,16 @@ int lw_samplers_finish(struct lw_samplers *samplers, int64_t now_ns)
 
 /* ---- life ------------------------------------------------------------------------------------------------- */
 
-int lw_samplers_open(const struct lw_sample_options *options, struct lw_writer *writer,
-	struct lw_samplers **ret_samplers)
+int lw_samplers_open(const struct lw_sample_options *options, const struct lw_drain *drain,
+	struct lw_writer *writer, struct lw_samplers **ret_samplers)
 {
-	struct lw_samplers *samplers;
+	struct lw_samplers *samplers = calloc(1, sizeof(*samplers));
 	int status;
 
-	*ret_samplers = NULL;
-	if (options->period_ns <= 0)
-		return LW_OK;
-	samplers = calloc(1, sizeof(*samplers));
 	if (!samplers)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
 	samplers->options = *options;
+	samplers->drain = drain;
 	samplers->buffer = malloc(LW_NETLINK_BUFFER_BYTES);
 	samplers->schedule = calloc(N_SAMPLERS, sizeof(*samplers->schedule));
 	status = samplers->buffer && samplers->schedule ? lw_readings_open(writer, &samplers->rows)
@@ -383,10 +401,12 @@ int lw_samplers_open(const struct lw_sample_options *options, struct lw_writer *
 	samplers->row_ns = ROW_NS_AT_ONCE;
 	samplers->stored_ns = samplers->now_ns = lw_samplers_clock_ns();
 	for (size_t i = 0; i < N_SAMPLERS; i++)
-		samplers->schedule[i] = (struct lw_schedule){.due_ns = samplers->now_ns,
-			.period_ns = options->period_ns * table[i].n_periods,
-			.actual_period_ns = options->period_ns * table[i].n_periods};
-	add_namespace(samplers, 0, lw_netns_key(0));
+		samplers->schedule[i] = (struct lw_schedule){
+			.due_ns = period_ns(samplers, i) ? samplers->now_ns : INT64_MAX,
+			.period_ns = period_ns(samplers, i),
+			.actual_period_ns = period_ns(samplers, i)};
+	if (has_network(samplers))
+		add_namespace(samplers, 0, lw_netns_key(0));
 	*ret_samplers = samplers;
 	return LW_OK;
 }
@@ -395,6 +415,7 @@ void lw_samplers_close(struct lw_samplers *samplers)
 {
 	if (!samplers)
 		return;
+	lw_cpu_close(samplers);
 	lw_tcp_close(samplers);
 	for (size_t i = 0; i < samplers->devices.n; i++)
 		lw_device_free(samplers->devices.at[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sample.h - what the kernel counts beside the job: NICs, RDMA ports, TCP connections.
+ * sample.h - what the kernel counts beside the job: NICs, RDMA ports, TCP connections, CPU times.
  *
  * The collector calls these from its loop:
  *	lw_samplers_run()      look, at least every lw_samplers_period_ns()
@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct lw_drain;
 struct lw_process;
 struct lw_record_list;
 struct lw_writer;
@@ -22,7 +23,7 @@ struct lw_writer;
 #define LW_SAMPLE_DEFAULT_MS 100
 
 struct lw_sample_options {
-	int64_t period_ns;      /* 0 = no sampling */
+	int64_t period_ns;      /* 0 = CPU times only */
 	const char *sysfs_root; /* NULL = /sys; else NICs are read from there as files too */
 };
 
@@ -31,14 +32,17 @@ struct lw_samplers;
 /** lw_sample_period_ns() - "100" (ms, may have a fraction; 0 = never). Return: ns; -1: not from 1 to a minute. */
 int64_t lw_sample_period_ns(const char *text);
 
-/** lw_samplers_open() - Return: LW_OK, also with *@ret_samplers = NULL for a period of 0; LW_ERR_NOMEM, _IO. */
-int lw_samplers_open(const struct lw_sample_options *options, struct lw_writer *writer,
-	struct lw_samplers **ret_samplers);
+/**
+ * lw_samplers_open() - @drain: its rings have the processes and threads whose CPU times are read.
+ * Both are used until lw_samplers_close(). Return: LW_OK; LW_ERR_NOMEM, _IO.
+ */
+int lw_samplers_open(const struct lw_sample_options *options, const struct lw_drain *drain,
+	struct lw_writer *writer, struct lw_samplers **ret_samplers);
 
-/** lw_samplers_close() - before its writer is closed; NULL is allowed, here and below. */
+/** lw_samplers_close() - before its writer is closed; NULL is allowed. */
 void lw_samplers_close(struct lw_samplers *samplers);
 
-/** lw_samplers_period_ns() - how often to call lw_samplers_run() at least; INT64_MAX = never. */
+/** lw_samplers_period_ns() - how often to call lw_samplers_run() at least; INT64_MAX = twice a second is enough. */
 int64_t lw_samplers_period_ns(const struct lw_samplers *samplers);
 
 /** lw_samplers_run() - take the samples that are due. Never fails: what does is counted. */

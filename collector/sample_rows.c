@@ -16,6 +16,8 @@ enum statement {
 	ADD_BREAK,
 	PUT_CONNECTION,
 	ADD_TCP,
+	ADD_CPU,
+	ADD_CORES,
 	PUT_SAMPLER,
 	N_STATEMENTS
 };
@@ -46,6 +48,12 @@ static const char *const statement_sql[N_STATEMENTS] = {
 		" is_ended = excluded.is_ended",
 	[ADD_TCP] = "INSERT INTO tcp_info_sample(connection_id, at_ns" LW_TCP_COLUMNS(
 		COMMA_NAME) ") VALUES(?, ?" LW_TCP_COLUMNS(COMMA_MARK) ")",
+	[ADD_CPU] =
+		"INSERT INTO cpu_sample(process_id, thread_id, at_ns, user_ns, system_ns,"
+		" waited_ns, n_voluntary, n_involuntary) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+	[ADD_CORES] =
+		"INSERT INTO cores(process_id, at_ns, n_online, allowed, n_allowed, quota_frac)"
+		" VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
 	[PUT_SAMPLER] =
 		"INSERT OR REPLACE INTO sampler(name, period_ns, actual_period_ns, n_samples,"
 		" n_late, n_failed, cpu_ns, longest_ns) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -77,6 +85,8 @@ struct lw_readings {
 	lw_vec(struct broken) breaks;
 	lw_vec(struct lw_tcp_row) tcp;
 	lw_vec(struct lw_tcp_connection_row) connections;
+	lw_vec(struct lw_cpu_row) cpu;
+	lw_vec(struct lw_cores_row) cores;
 	struct trouble troubles[LW_TROUBLES_MAX];
 	size_t n_troubles;
 	uint64_t n_dropped; /* rows, not told yet */
@@ -123,6 +133,8 @@ void lw_readings_close(struct lw_readings *rows)
 	lw_vec_free(&rows->breaks);
 	lw_vec_free(&rows->tcp);
 	lw_vec_free(&rows->connections);
+	lw_vec_free(&rows->cpu);
+	lw_vec_free(&rows->cores);
 	free(rows);
 }
 
@@ -181,6 +193,16 @@ void lw_readings_add_connection(struct lw_readings *rows, const struct lw_tcp_co
 	add_or_drop(rows, &rows->connections, *row);
 }
 
+void lw_readings_add_cpu(struct lw_readings *rows, const struct lw_cpu_row *row)
+{
+	add_or_drop(rows, &rows->cpu, *row);
+}
+
+void lw_readings_add_cores(struct lw_readings *rows, const struct lw_cores_row *row)
+{
+	add_or_drop(rows, &rows->cores, *row);
+}
+
 void lw_readings_add_trouble(struct lw_readings *rows, const char *text)
 {
 	size_t i;
@@ -198,7 +220,8 @@ void lw_readings_add_trouble(struct lw_readings *rows, const char *text)
 
 size_t lw_readings_waiting(const struct lw_readings *rows)
 {
-	return rows->samples.n + rows->breaks.n + rows->tcp.n + rows->connections.n;
+	return rows->samples.n + rows->breaks.n + rows->tcp.n + rows->connections.n + rows->cpu.n +
+	       rows->cores.n;
 }
 
 /* ---- given out -------------------------------------------------------------------------------------------- */
@@ -349,6 +372,43 @@ static int store_tcp(struct lw_readings *rows)
 	return status;
 }
 
+static int store_cpu(struct lw_readings *rows)
+{
+	sqlite3_stmt *add = rows->own[ADD_CPU], *add_cores = rows->own[ADD_CORES];
+	struct lw_cores_row *cores;
+	struct lw_cpu_row *row;
+	int status = LW_OK;
+
+	lw_vec_foreach (row, &rows->cpu) {
+		sqlite3_bind_int64(add, 1, row->process_id);
+		bind_known(add, 2, row->thread_id, -1);
+		sqlite3_bind_int64(add, 3, row->at_ns);
+		sqlite3_bind_int64(add, 4, row->user_ns);
+		sqlite3_bind_int64(add, 5, row->system_ns);
+		bind_known(add, 6, row->waited_ns, -1);
+		bind_known(add, 7, row->n_voluntary, -1);
+		bind_known(add, 8, row->n_involuntary, -1);
+		status = run(rows, add);
+		if (status < 0)
+			return status;
+	}
+	lw_vec_foreach (cores, &rows->cores) {
+		sqlite3_bind_int64(add_cores, 1, cores->process_id);
+		sqlite3_bind_int64(add_cores, 2, cores->at_ns);
+		sqlite3_bind_int(add_cores, 3, cores->cores.n_online);
+		sqlite3_bind_text(add_cores, 4, cores->cores.allowed, -1, SQLITE_TRANSIENT);
+		sqlite3_bind_int(add_cores, 5, cores->cores.n_allowed);
+		if (cores->cores.quota_cores > 0)
+			sqlite3_bind_double(add_cores, 6, cores->cores.quota_cores);
+		else
+			sqlite3_bind_null(add_cores, 6);
+		status = run(rows, add_cores);
+		if (status < 0)
+			return status;
+	}
+	return status;
+}
+
 static int store_troubles(struct lw_readings *rows)
 {
 	int status = LW_OK;
@@ -379,8 +439,11 @@ int lw_readings_store(struct lw_readings *rows, struct lw_device **devices, size
 	if (status == LW_OK)
 		status = store_tcp(rows);
 	if (status == LW_OK)
+		status = store_cpu(rows);
+	if (status == LW_OK)
 		status = store_troubles(rows);
-	rows->samples.n = rows->breaks.n = rows->tcp.n = rows->connections.n = 0;
+	rows->samples.n = rows->breaks.n = rows->tcp.n = rows->connections.n = rows->cpu.n =
+		rows->cores.n = 0;
 	return status;
 }
 

@@ -9,6 +9,7 @@
 #define LAPWING_COLLECTOR_SAMPLER_H
 
 #include "base/vec.h"
+#include "collector/cpu.h"
 #include "collector/drain.h"
 #include "collector/netlink.h"
 #include "collector/sample.h"
@@ -81,11 +82,13 @@ struct lw_job_process {
 	uint64_t namespace_key;
 };
 
+struct lw_cpu_known;
 struct lw_readings;
 struct lw_tcp;
 
 struct lw_samplers {
 	struct lw_sample_options options;
+	const struct lw_drain *drain; /* whose rings have the job's processes and threads */
 	struct lw_readings *rows;
 	struct lw_tcp *tcp;
 	int64_t now_ns;
@@ -93,7 +96,8 @@ struct lw_samplers {
 	lw_vec(struct lw_netns *) namespaces;
 	lw_vec(struct lw_job_process) processes;
 	lw_vec(struct lw_device *) devices;
-	uint64_t n_failed; /* readings, of the sampler that runs */
+	lw_vec(struct lw_cpu_known *) cpu; /* processes with rings */
+	uint64_t n_failed;                 /* readings, of the sampler that runs */
 	struct lw_schedule *schedule;
 	double row_ns;     /* what storing one row takes, averaged */
 	int64_t stored_ns; /* rows were stored */
@@ -103,11 +107,13 @@ struct lw_samplers {
 /* One kind of source. */
 struct lw_sampler_ops {
 	const char *name;
-	unsigned n_periods; /* looks every so many periods */
+	unsigned n_periods; /* looks every so many periods of the options */
+	int64_t period_ns;  /* or has its own, whatever they say; 0 = none */
 	double cpu_frac;    /* of one core that it may take */
 	void (*sample)(struct lw_samplers *samplers);
 };
 
+void lw_sample_cpu(struct lw_samplers *samplers);
 void lw_sample_nic(struct lw_samplers *samplers);
 void lw_sample_rdma(struct lw_samplers *samplers);
 void lw_sample_softnet(struct lw_samplers *samplers);
@@ -208,6 +214,8 @@ int64_t lw_readings_next_connection(struct lw_readings *rows);
 void lw_readings_add_counter(struct lw_readings *rows, const struct lw_counter_row *row);
 void lw_readings_add_break(
 	struct lw_readings *rows, const struct lw_counter_row *row, bool is_wrap);
+void lw_readings_add_cpu(struct lw_readings *rows, const struct lw_cpu_row *row);
+void lw_readings_add_cores(struct lw_readings *rows, const struct lw_cores_row *row);
 void lw_readings_add_trouble(struct lw_readings *rows, const char *text);
 
 /** lw_readings_waiting() - rows that wait for a transaction. */

@@ -15,8 +15,9 @@
 #include "base/cpulist.h"
 #include "base/err.h"
 #include "base/units.h"
-#include "collector/cpu.h"
 #include "collector/cpu_text.h"
+#include "collector/sample.h"
+#include "collector/sampler.h"
 
 static void lists_of_cpus_are_counted_and_anything_else_is_none(void **state)
 {
@@ -179,23 +180,36 @@ static double seconds(clockid_t clock)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Until there are @n samples of both: on a busy machine one that took too long to read is left out. */
-static void sample(struct lw_cpu_sampler *sampler, const struct lw_drain *drain,
-	struct lw_store *store, int64_t n)
+static int64_t ask(struct lw_writer *writer, const char *sql)
 {
+	int64_t value = -1;
+
+	assert_int_equal(lw_store_int(lw_writer_store(writer), sql, &value), LW_OK);
+	return value;
+}
+
+/* Until there are @n samples of both: on a busy machine one that took too long to read is left out. */
+static void sample(struct lw_samplers *samplers, struct lw_writer *writer, int64_t n)
+{
+	static int64_t now_ns;
 	int64_t n_rows = 0;
 
+	if (!now_ns)
+		now_ns = lw_samplers_clock_ns();
 	for (int i = 0; i < 1000 && n_rows < n; i++) {
-		assert_int_equal(lw_cpu_sample(sampler, drain), LW_OK);
-		lw_store_int(store,
-			"SELECT min(sum(thread_id IS NULL AND process_id = 7), sum(thread_id IS 3)) FROM cpu_sample",
-			&n_rows);
+		lw_samplers_run(samplers, now_ns += LW_SAMPLE_MAX_NS); /* however dear it was */
+		assert_int_equal(lw_writer_begin(writer), LW_OK);
+		assert_int_equal(lw_samplers_store(samplers), LW_OK);
+		assert_int_equal(lw_writer_commit(writer), LW_OK);
+		n_rows = ask(writer,
+			"SELECT min(sum(thread_id IS NULL AND process_id = 7), sum(thread_id IS 3)) FROM cpu_sample");
 	}
 	assert_true(n_rows >= n);
 }
 
 static void a_process_that_works_gets_rows_that_grow(void **state)
 {
+	const struct lw_sample_options nothing_else = {0, NULL};
 	struct lw_process process = {.pid = (uint32_t)getpid(), .process_id = 7};
 	struct lw_ring ring = {.pid = (uint32_t)getpid(),
 		.tid = (uint32_t)gettid(),
@@ -204,36 +218,36 @@ static void a_process_that_works_gets_rows_that_grow(void **state)
 	struct lw_ring gone = {.pid = INT32_MAX, .tid = INT32_MAX, .thread_id = 4};
 	struct lw_process gone_process = {.pid = INT32_MAX, .process_id = 8};
 	struct lw_drain drain = {0};
-	struct lw_cpu_sampler *sampler;
-	struct lw_store *store;
-	int64_t n = 0, used_ns = 0;
+	struct lw_samplers *samplers;
+	struct lw_writer *writer;
 	double from_s = seconds(CLOCK_THREAD_CPUTIME_ID);
 
 	(void)state;
 	gone.process = &gone_process;
-	assert_int_equal(lw_store_open(":memory:", LW_STORE_CREATE, &store), LW_OK);
-	assert_int_equal(lw_cpu_sampler_new(store, &sampler), LW_OK);
+	assert_int_equal(lw_writer_create(":memory:", "test", "", &writer), LW_OK);
+	assert_int_equal(lw_samplers_open(&nothing_else, &drain, writer, &samplers), LW_OK);
 	assert_int_equal(lw_vec_push(&drain.rings, &ring), LW_OK);
 	assert_int_equal(lw_vec_push(&drain.rings, &gone), LW_OK);
-	sample(sampler, &drain, store, 1);
+	sample(samplers, writer, 1);
 	while (seconds(CLOCK_THREAD_CPUTIME_ID) - from_s < 0.1)
 		;
-	lw_store_int(store, "SELECT count(*) FROM cpu_sample", &n);
-	sample(sampler, &drain, store, n + 1);
-	lw_cpu_forget(sampler, &process);
-	lw_cpu_forget(sampler, &process);
-	lw_store_int(
-		store, "SELECT count(*) FROM cores WHERE process_id = 7 AND n_allowed > 0", &n);
-	assert_int_equal(n, 1);
-	lw_store_int(store, "SELECT count(*) FROM cpu_sample WHERE process_id = 8", &n);
-	assert_int_equal(n, 0);
-	lw_store_int(store,
-		"SELECT max(user_ns + system_ns) - min(user_ns + system_ns) FROM cpu_sample WHERE thread_id = 3",
-		&used_ns);
-	assert_true(used_ns >= 50000000); /* of 100 ms, in ticks */
-	lw_cpu_sampler_free(sampler);
+	sample(samplers, writer, ask(writer, "SELECT count(*) FROM cpu_sample") + 1);
+	lw_samplers_process_ended(samplers, &process);
+	lw_samplers_process_ended(samplers, &process);
+	assert_int_equal(
+		ask(writer, "SELECT count(*) FROM cores WHERE process_id = 7 AND n_allowed > 0"),
+		1);
+	assert_int_equal(ask(writer, "SELECT count(*) FROM cpu_sample WHERE process_id = 8"), 0);
+	/* of 100 ms, in ticks */
+	assert_true(ask(writer, "SELECT max(user_ns + system_ns) - min(user_ns + system_ns)"
+				" FROM cpu_sample WHERE thread_id = 3") >= 50000000);
+	/* no network was wanted, and none was looked at */
+	assert_int_equal(ask(writer, "SELECT count(*) FROM device"), 0);
+	assert_int_equal(ask(writer, "SELECT count(*) FROM sampler WHERE name = 'cpu'"), 1);
+	assert_int_equal(ask(writer, "SELECT count(*) FROM sampler"), 1);
+	lw_samplers_close(samplers);
 	lw_vec_free(&drain.rings);
-	lw_store_close(store);
+	lw_writer_close(writer);
 }
 
 int main(void)

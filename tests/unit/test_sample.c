@@ -21,6 +21,7 @@
 #define PERIOD_NS (60 * LW_NS_PER_S)
 
 static char root[64];
+static const struct lw_drain drain; /* no rings */
 static struct lw_writer *writer;
 static struct lw_samplers *samplers;
 static int64_t now_ns;
@@ -78,7 +79,7 @@ static int setup(void **state)
 	put_number("class/net/nic0/statistics/rx_bytes", 1000);
 	put_number("class/net/nic0/statistics/tx_bytes", 2000);
 	assert_int_equal(lw_writer_create(":memory:", "test", "", &writer), LW_OK);
-	assert_int_equal(lw_samplers_open(&options, writer, &samplers), LW_OK);
+	assert_int_equal(lw_samplers_open(&options, &drain, writer, &samplers), LW_OK);
 	now_ns = lw_samplers_clock_ns();
 	return 0;
 }
@@ -271,7 +272,7 @@ static void a_successor_goes_on_with_other_devices(void **state)
 	store();
 	lw_samplers_close(samplers); /* killed: no last rows */
 	put_number("class/net/nic0/statistics/rx_bytes", 30);
-	assert_int_equal(lw_samplers_open(&options, writer, &samplers), LW_OK);
+	assert_int_equal(lw_samplers_open(&options, &drain, writer, &samplers), LW_OK);
 	now_ns = lw_samplers_clock_ns();
 	look(2);
 	store();
