@@ -195,8 +195,8 @@ static void on_event(struct collector *c, void *data)
 	char scratch[4096];
 
 	if (data == &c->timer_fd) {
-		while (read(c->timer_fd, scratch, sizeof(uint64_t)) > 0)
-			;
+		if (read(c->timer_fd, scratch, sizeof(uint64_t)) < 0)
+			errno = 0; /* it is read whole, or not due yet */
 	} else if (data == &c->inotify_fd) {
 		while (read(c->inotify_fd, scratch, sizeof(scratch)) > 0)
 			;

@@ -19,8 +19,8 @@
 
 enum {
 	GROUP_PATH_BYTES = 2048,
-	CORES_EVERY =
-		4, /* looks: what a process may use changes rarely, and takes seven files to read */
+	/* every so many looks: what changes seldom or is of use by its sum, and is dear to read */
+	RARELY = 10,
 };
 
 struct known_thread {
@@ -35,7 +35,9 @@ struct lw_cpu_known {
 	int64_t waited_ns; /* of all threads that it ever had, as far as they were seen */
 	char allowed[sizeof(((struct lw_cpu_cores *)NULL)->allowed)];
 	unsigned pass; /* the samplers', when it was looked at last */
+	int64_t at_ns; /* then */
 	unsigned n_looks;
+	bool is_rare; /* this look */
 };
 
 /* A collector that has to wait for a core itself, in the middle of a sample, would name a wrong time. */
@@ -232,43 +234,49 @@ static struct lw_cpu_known *find_known(
 	return added;
 }
 
-static void look_at_process(struct lw_samplers *samplers, const struct lw_process *process)
+/* Its threads follow with the same time. */
+static void look_at_process(struct lw_samplers *samplers, struct lw_cpu_known *known)
 {
-	struct lw_cpu_known *known = find_known(samplers, process);
-	struct lw_cpu_row row = {.process_id = process->process_id,
+	struct lw_cpu_row row = {.process_id = known->process->process_id,
 		.thread_id = -1,
 		.n_voluntary = -1,
 		.n_involuntary = -1};
 	char folder[64];
 
-	if (!known || known->pass == samplers->pass)
-		return; /* by another of its rings */
-	known->pass = samplers->pass;
-	if (known->n_looks++ % CORES_EVERY == 0)
+	known->is_rare = known->n_looks++ % RARELY == 0;
+	if (known->is_rare)
 		look_at_cores(samplers, known);
-	snprintf(folder, sizeof(folder), "/proc/%u", process->pid);
-	row.at_ns = lw_samplers_clock_ns();
-	if (!read_times(folder, &row))
-		return;
+	known->pass = samplers->pass;
+	row.at_ns = known->at_ns = lw_samplers_clock_ns();
 	row.waited_ns = add_up_waited(known);
-	add(samplers, &row);
+	snprintf(folder, sizeof(folder), "/proc/%u", known->process->pid);
+	if (read_times(folder, &row))
+		add(samplers, &row);
 }
 
-static void look_at_thread(struct lw_samplers *samplers, const struct lw_ring *ring)
+static void look_at_thread(
+	struct lw_samplers *samplers, const struct lw_cpu_known *known, const struct lw_ring *ring)
 {
 	struct lw_cpu_row row = {.process_id = ring->process->process_id,
 		.thread_id = ring->thread_id,
-		.at_ns = lw_samplers_clock_ns()};
+		.at_ns = known->at_ns,
+		.waited_ns = -1,
+		.n_voluntary = -1,
+		.n_involuntary = -1};
 	char folder[64], name[160], text[8192];
+	struct known_thread *thread;
 
+	lw_vec_foreach (thread, &known->threads)
+		if (thread->tid == (pid_t)ring->tid)
+			row.waited_ns = thread->waited_ns;
 	snprintf(folder, sizeof(folder), "/proc/%u/task/%u", ring->pid, ring->tid);
 	if (!read_times(folder, &row))
 		return;
-	row.waited_ns = read_waited(folder);
 	snprintf(name, sizeof(name), "%s/status", folder);
-	read_text(name, text, sizeof(text));
-	row.n_voluntary = lw_cpu_parse_number(text, "\nvoluntary_ctxt_switches:");
-	row.n_involuntary = lw_cpu_parse_number(text, "\nnonvoluntary_ctxt_switches:");
+	if (known->is_rare && read_text(name, text, sizeof(text))) {
+		row.n_voluntary = lw_cpu_parse_number(text, "\nvoluntary_ctxt_switches:");
+		row.n_involuntary = lw_cpu_parse_number(text, "\nnonvoluntary_ctxt_switches:");
+	}
 	add(samplers, &row);
 }
 
@@ -277,11 +285,16 @@ void lw_sample_cpu(struct lw_samplers *samplers)
 	samplers->pass++;
 	for (size_t i = 0; i < samplers->drain->rings.n; i++) {
 		const struct lw_ring *ring = samplers->drain->rings.at[i];
+		struct lw_cpu_known *known;
 
 		if (!ring->process || !ring->thread_id || ring->is_final || ring->process->is_gone)
 			continue;
-		look_at_process(samplers, ring->process);
-		look_at_thread(samplers, ring);
+		known = find_known(samplers, ring->process);
+		if (!known)
+			continue;
+		if (known->pass != samplers->pass)
+			look_at_process(samplers, known);
+		look_at_thread(samplers, known, ring);
 	}
 }
 

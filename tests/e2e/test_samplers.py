@@ -232,8 +232,10 @@ def it_can_be_turned_off(folder):
     script = f"{PYTHON} {END} pairs=1 hold_s=0.3"
     for options, environment in ((["--sample-ms", "0"], {}), ([], {"LAPWING_SAMPLE_MS": "0"})):
         db, _, _ = record(folder, script, *options, **environment)
-        for table in ("device", "counter_sample", "tcp_connection", "sampler"):
+        for table in ("device", "counter_sample", "tcp_connection"):
             assert not one(db, f"SELECT count(*) AS n FROM {table}")["n"], table
+        assert [tuple(row) for row in db.execute("SELECT name FROM sampler")] == [("cpu",)]  # predictions need it
+        assert one(db, "SELECT count(*) AS n FROM cpu_sample")["n"]
     db, _, _ = record(folder, script, "--sample-ms", "20")
     assert one(db, "SELECT * FROM sampler WHERE name = 'nic'")["period_ns"] == 20_000_000
     for bad in ("-1", "0.1", "fast", "60001", ""):
