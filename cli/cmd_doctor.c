@@ -349,6 +349,32 @@ static void check_sockets(const struct patient *patient, struct answer *answer)
 		"bytes of every TCP connection; traffic of io_uring or RDMA does not pass here");
 }
 
+static void check_verbs(const struct patient *patient, struct answer *answer)
+{
+	DIR *devices = opendir("/sys/class/infiniband");
+	void *library = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_LOCAL);
+	struct dirent *entry;
+	int n_devices = 0;
+
+	(void)patient;
+	while (devices && (entry = readdir(devices)))
+		n_devices += entry->d_name[0] != '.';
+	if (devices)
+		closedir(devices);
+	if (!library)
+		say(answer, NO, "no libibverbs.so.1 on this machine");
+	else if (!dlsym(library, "verbs_set_ops"))
+		say(answer, UNSURE,
+			"libibverbs.so.1 is older than release 17, or not rdma-core's: its contexts are not seen to open");
+	else if (!n_devices)
+		say(answer, NO, "no RDMA device in /sys/class/infiniband");
+	else
+		say(answer, YES,
+			"work requests and bytes by queue pair and peer; not what UCX, DOCA or a GPU post past libibverbs");
+	if (library)
+		dlclose(library);
+}
+
 static const struct check {
 	const char *id, *question;
 	bool is_must, needs_command; /* must: without a yes nothing is recorded at all */
@@ -364,6 +390,7 @@ static const struct check {
 	{"ddp", "torch DDP hook", false, true, check_ddp},
 	{"nccl", "NCCL", false, true, check_nccl},
 	{"socket", "Socket hook", false, true, check_sockets},
+	{"verbs", "RDMA verbs hook", false, true, check_verbs},
 };
 enum { N_CHECKS = sizeof(checks) / sizeof(checks[0]) };
 
