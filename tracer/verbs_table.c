@@ -31,11 +31,14 @@ static bool map_tables(void)
 
 	if (tables())
 		return true;
-	memory = mmap(NULL, sizeof(struct lw_verbs_tables), PROT_READ | PROT_WRITE,
+	/* Made accessible last: a job that locks all its memory (mlockall) would have all of it at once. */
+	memory = mmap(NULL, sizeof(struct lw_verbs_tables), PROT_NONE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
 		return false;
+	munlock(memory, sizeof(struct lw_verbs_tables));
 	if (madvise(memory, sizeof(struct lw_verbs_tables), MADV_WIPEONFORK) < 0 ||
+		mprotect(memory, sizeof(struct lw_verbs_tables), PROT_READ | PROT_WRITE) < 0 ||
 		!atomic_compare_exchange_strong(&lw_verbs_tables, &none, memory))
 		munmap(memory, sizeof(struct lw_verbs_tables));
 	return tables() != NULL;

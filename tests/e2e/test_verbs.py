@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every RDMA work request and byte is recorded once: on the double of libibverbs, linked and by dlvsym."""
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -138,11 +139,42 @@ def a_process_that_only_looks_leaves_nothing():
 
 
 def the_library_may_be_used_before_our_constructor():
-    job = traced.run([traced.program("verbs_cases"), "inert"], LD_LIBRARY_PATH=DOUBLE,
-                     LD_PRELOAD=f"{traced.program('verbs_in_load.so')}:{traced.LIBRARY}")
-    process = job.only()
-    expected, got = account.told(job.stdout)["parent"], account.recorded(process)
-    assert job.code == 0 and expected and expected == got, f"{job.stderr}\n{account.difference(expected, got)}"
+    both = [traced.program("verbs_in_load.so"), traced.LIBRARY]
+    for order in (both, both[::-1]):
+        job = traced.run([traced.program("verbs_cases"), "inert"], LD_LIBRARY_PATH=DOUBLE, LD_PRELOAD=":".join(order))
+        process = job.only()
+        expected, got = account.told(job.stdout)["parent"], account.recorded(process)
+        assert job.code == 0 and expected and expected == got, f"{job.stderr}\n{account.difference(expected, got)}"
+
+
+def memory_that_the_job_locks_stays_small():
+    """The tables are some 90 MB that nobody uses; a job that locks its memory must not get them for real."""
+    job = traced.run([traced.program("verbs_cases"), "locked"], LD_LIBRARY_PATH=DOUBLE)
+    grown_bytes = int(job.stdout.split()[1])
+    assert job.code == 0 and rings.of_kind(job.only(), "RDMA_QP") and grown_bytes < 40e6, job.stdout
+    print(f"locked: {grown_bytes / 1e6:.0f} MB more in memory")
+
+
+def a_run_file_has_it_all():
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/run.lapwing"
+        done = subprocess.run([traced.BUILD / "bin" / "lapwing", "record", "-q", "-o", path, "--",
+                               traced.program("verbs_cases"), "rc", "srq", "error"], capture_output=True, text=True,
+                              env={**os.environ, "LD_LIBRARY_PATH": DOUBLE}, timeout=60)
+        assert done.returncode == 0, done.stderr
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+            qps = {qp: (number, peer, is_srq, device) for qp, number, peer, is_srq, device in
+                   db.execute("SELECT qp, number, peer_qp, is_srq, device FROM v_rdma_qp")}
+            sums = dict(((qps[qp][0], op), (n, n_bytes, n_failed)) for qp, op, n, n_bytes, n_failed in
+                        db.execute("SELECT qp, op, n, bytes, n_failed FROM v_rdma_work"))
+    told = {}
+    for (number, op, status), (n, n_bytes) in account.told(done.stdout)["parent"].items():
+        before = told.get((number, op), (0, 0, 0))
+        told[number, op] = (before[0] + n, before[1] + n_bytes, before[2] + (n if status else 0))
+    assert sums == told, (sums, told)
+    assert len(qps) == 8 and sum(qp[2] for qp in qps.values()) == 4, qps
+    by_number = {qp[0]: qp for qp in qps.values()}
+    assert all(by_number[peer][1] == number and device == "fake0" for number, peer, _, device in qps.values()), qps
 
 
 if __name__ == "__main__":
@@ -157,3 +189,5 @@ if __name__ == "__main__":
     contexts_of_other_releases_are_left_alone()
     a_process_that_only_looks_leaves_nothing()
     the_library_may_be_used_before_our_constructor()
+    memory_that_the_job_locks_stays_small()
+    a_run_file_has_it_all()

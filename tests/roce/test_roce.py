@@ -170,7 +170,7 @@ def two_guests(folder):
 
 
 def main():
-    with tempfile.TemporaryDirectory(prefix="lwV-roce-") as name:
+    with tempfile.TemporaryDirectory(prefix="lapwing-roce-") as name:
         folder = pathlib.Path(name)
         finish(start(folder))
         check_pingpong(folder, "pingpong", False)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -515,6 +516,29 @@ static void case_reload(void) /* double, by dlvsym */
 	case_rc();
 }
 
+static long resident_bytes(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	long n_all, n = 0;
+
+	must(file && fscanf(file, "%ld %ld", &n_all, &n) == 2);
+	fclose(file);
+	return n * sysconf(_SC_PAGESIZE);
+}
+
+/* Everything that is mapped from now on is in memory at once, as HPC codes want it. */
+static void case_locked(void) /* double */
+{
+	struct ibv_qp *qp;
+	long before;
+
+	must(mlockall(MCL_FUTURE) == 0);
+	before = resident_bytes();
+	qp = rig_qp(&rig, NULL, false);
+	printf("locked %ld\n", resident_bytes() - before);
+	must(v.ibv_destroy_qp(qp) == 0);
+}
+
 /* Looks at a device, as tools do that start in every job. */
 static void case_inert(void)
 {
@@ -543,6 +567,7 @@ static const struct {
 	{"cq_ex_unsized", case_cq_ex_unsized},
 	{"fork", case_fork},
 	{"reload", case_reload},
+	{"locked", case_locked},
 	{"inert", case_inert},
 };
 
