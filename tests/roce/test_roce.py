@@ -102,9 +102,24 @@ def check_write_bw(folder):
     assert sorted(run.by_op().values(), key=len) == [{WRITE: (200, 200 * 65536)}], run.by_op()
     check_mutual(run, "10.9.0.1")
     n_unsignalled = run.rows("SELECT count(*) FROM rdma_work WHERE flags & 1")[0][0]
+    assert n_unsignalled == 190, n_unsignalled  # one of 20 has a completion
     memory = run.rows("SELECT max(n_registrations), max(registered_bytes) FROM rdma_memory")[0]
     assert memory[0] >= 1 and memory[1] >= 65536, memory
     print(f"write_bw: 200 writes of 65536 bytes, {n_unsignalled} without a completion of their own, exact; output unchanged")
+
+
+def check_datagrams(folder):
+    """Each request names its own peer there, and a receive has 40 bytes of header."""
+    check_output(folder, "datagrams")
+    run = Run(folder / "datagrams.lapwing")
+    sums = run.by_op()
+    assert len(sums) == 2 and all(one == {SEND: (100, 100000), RECV: (100, 104000)} for one in sums.values()), sums
+    number = {process: qp for process, qp, *_ in run.qps}
+    peers = run.rows("SELECT DISTINCT t.process_id, w.peer_number FROM rdma_work w JOIN thread t ON t.id = w.thread_id"
+                     " WHERE w.status = 0")
+    assert {qp[8] for qp in run.qps} == {4} and len(peers) == 2, (run.qps, peers)
+    assert all(peer in number.values() and peer != number[process] for process, peer in peers), (number, peers)
+    print("datagrams: 100 each way, exact; the peer of every request right; output unchanged")
 
 
 def check_own(folder, name):
@@ -175,6 +190,7 @@ def main():
         finish(start(folder))
         check_pingpong(folder, "pingpong", False)
         check_pingpong(folder, "pingpong_new", True)
+        check_datagrams(folder)
         check_write_bw(folder)
         check_own(folder, "own")
         check_own(folder, "own_dl")
