@@ -14,11 +14,12 @@ enum {
 static bool is_of_sends(const struct lw_qp *qp, const struct lw_work *done)
 {
 	const struct lw_work_list *sends = &qp->lists[LW_QUEUE_SEND];
-	uint32_t send = lw_work_find(qp, sends, done->wr_id, true),
-		 receive = lw_works_first(&qp->lists[LW_QUEUE_RECV]);
+	uint32_t send, receive;
 
 	if (done->queue != LW_QUEUE_UNKNOWN)
 		return done->queue == LW_QUEUE_SEND;
+	send = lw_work_find(qp, sends, done->wr_id, true);
+	receive = lw_works_first(&qp->lists[LW_QUEUE_RECV]);
 	if (receive && work_at(receive)->wr_id == done->wr_id) /* of both: the oldest send, then */
 		return send && send == lw_works_first(sends);
 	return send || (!receive && !qp->srq);
