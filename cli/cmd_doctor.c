@@ -174,6 +174,7 @@ static const struct check {
 	{"ddp", "torch DDP hook", false, true, check_ddp},
 	{"nccl", "NCCL", false, true, check_nccl},
 	{"socket", "Socket hook", false, true, check_sockets},
+	{"verbs", "RDMA verbs hook", false, false, lw_doctor_check_verbs},
 	{"sample", "NIC and TCP counters", false, false, lw_doctor_check_samplers},
 	{"pcap", "Packet capture", false, false, lw_doctor_check_pcap},
 };

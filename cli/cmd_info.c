@@ -16,7 +16,8 @@
 /* Tables whose rows are events, in the order in which they are shown. */
 static const char *const event_tables[] = {"collective", "message", "ready", "cycle", "batch",
 	"batch_tensor", "wait", "range", "socket", "socket_sample", "tcp_sample", "gloo_message",
-	"comm", "setting", "hook", "probe", "flow", "packet_bin", "capture_loss"};
+	"comm", "setting", "hook", "probe", "flow", "packet_bin", "capture_loss", "rdma_port",
+	"rdma_qp", "rdma_work", "rdma_memory"};
 enum { N_EVENT_TABLES = sizeof(event_tables) / sizeof(event_tables[0]) };
 
 static const char *const hook_status_names[] = {"?", "active", "absent", "refused"};

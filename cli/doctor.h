@@ -58,5 +58,7 @@ void lw_doctor_check_cores(
 void lw_doctor_check_samplers(
 	const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer);
 void lw_doctor_check_pcap(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer);
+void lw_doctor_check_verbs(
+	const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer);
 
 #endif /* LAPWING_CLI_DOCTOR_H */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* doctor_network.c - what doctor asks about this host's network: which sources of traffic can be read here. */
+#include <dirent.h>
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,4 +57,30 @@ void lw_doctor_check_pcap(const struct lw_doctor_patient *patient, struct lw_doc
 			"headers of packets (record --pcap); RDMA that bypasses the kernel is not seen");
 	else
 		lw_doctor_say(answer, LW_DOCTOR_NO, "%s", *why ? why : "lapwingd does not run");
+}
+
+void lw_doctor_check_verbs(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer)
+{
+	DIR *devices = opendir("/sys/class/infiniband");
+	void *library = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_LOCAL);
+	struct dirent *entry;
+	int n_devices = 0;
+
+	(void)patient;
+	while (devices && (entry = readdir(devices)))
+		n_devices += entry->d_name[0] != '.';
+	if (devices)
+		closedir(devices);
+	if (!library)
+		lw_doctor_say(answer, LW_DOCTOR_NO, "no libibverbs.so.1 on this machine");
+	else if (!dlsym(library, "verbs_set_ops"))
+		lw_doctor_say(answer, LW_DOCTOR_UNSURE,
+			"libibverbs.so.1 is older than release 17, or not rdma-core's: its contexts are not seen to open");
+	else if (!n_devices)
+		lw_doctor_say(answer, LW_DOCTOR_NO, "no RDMA device in /sys/class/infiniband");
+	else
+		lw_doctor_say(answer, LW_DOCTOR_YES,
+			"work requests and bytes by queue pair and peer; not what UCX, DOCA or a GPU post past libibverbs");
+	if (library)
+		dlclose(library);
 }

@@ -356,8 +356,8 @@ int lw_launch_run(struct lw_launch *s)
 /* Names that lw_hook_wanted() and lw_hook_named() are asked for in tracer/. */
 static bool are_hooks_known(const char *list)
 {
-	static const char *const known[] = {
-		"mpi", "horovod", "gloo", "gloo_preamble", "ddp", "socket", "wait", "mark", "nvtx"};
+	static const char *const known[] = {"mpi", "horovod", "gloo", "gloo_preamble", "ddp",
+		"socket", "wait", "mark", "nvtx", "verbs"};
 
 	for (const char *at = list; *at;) {
 		size_t n = strcspn(at, ","), minus = *at == '-';
@@ -389,7 +389,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'H':
 		if (!are_hooks_known(argument))
 			argp_error(state,
-				"--hooks %s: names are mpi, horovod, gloo, gloo_preamble, ddp, socket, wait, mark, nvtx",
+				"--hooks %s: names are mpi, horovod, gloo, gloo_preamble, ddp, socket, wait, mark, nvtx, verbs",
 				argument);
 		options->hooks = argument;
 		return 0;

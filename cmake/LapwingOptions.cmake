@@ -28,6 +28,7 @@ pkg_check_modules(yajl REQUIRED IMPORTED_TARGET yajl)
 pkg_check_modules(ncursesw REQUIRED IMPORTED_TARGET ncursesw)
 pkg_check_modules(libelf REQUIRED IMPORTED_TARGET libelf)
 pkg_check_modules(libpcap REQUIRED IMPORTED_TARGET libpcap)
+pkg_check_modules(libibverbs REQUIRED libibverbs>=1.14.44) # its headers; the tracer is not linked to it
 
 # cmocka 1.1.5 exports variables only: wrap it once.
 if(LAPWING_TESTS)

@@ -10,6 +10,7 @@ enum {
 	N_COLLS = 0 LW_COLLS(X),
 	N_SETTINGS = 0 LW_SETTINGS(X),
 	N_LOSS_REASONS = 0 LW_LOSS_REASONS(X),
+	N_RDMA_OPS = 0 LW_RDMA_OPS(X),
 };
 #undef X
 enum { ANY = UINT16_MAX };
@@ -42,6 +43,10 @@ static const struct {
 	[LW_EV_PARAMETER] = {0, ANY},
 	[LW_EV_GRADIENT] = {0, ANY},
 	[LW_EV_PROBE] = {1, N_COLLS},
+	[LW_EV_RDMA_PORT] = {0, ANY},
+	[LW_EV_RDMA_QP] = {LW_RDMA_QP_SEEN, LW_RDMA_QP_ENDED},
+	[LW_EV_RDMA_WORK] = {1, N_RDMA_OPS},
+	[LW_EV_RDMA_MEMORY] = {0, ANY},
 };
 
 /* Amounts are int64 in the store: one with the top bit set would come out negative. */
@@ -87,6 +92,12 @@ static bool amounts_fit(const struct lw_event *event)
 	case LW_EV_PROBE:
 		bits = event->probe.bytes;
 		break;
+	case LW_EV_RDMA_WORK:
+		bits = event->rdma_work.bytes;
+		break;
+	case LW_EV_RDMA_MEMORY:
+		bits = event->rdma_memory.registered_bytes | event->rdma_memory.register_ns;
+		break;
 	case LW_EV_LOSS: /* these are added up */
 		return !(event->loss.count >> 48);
 	case LW_EV_SETTING:
@@ -102,6 +113,8 @@ static bool amounts_fit(const struct lw_event *event)
 	case LW_EV_HOOK:
 	case LW_EV_THREAD:
 	case LW_EV_GRADIENT:
+	case LW_EV_RDMA_PORT:
+	case LW_EV_RDMA_QP:
 		break;
 	}
 	return !(bits >> 63);

@@ -16,7 +16,10 @@ enum field_type {
 	FIELD_PROCESS,
 	FIELD_THREAD,
 	FIELD_U16,
+	FIELD_U16_MAX, /* NULL when UINT16_MAX */
+	FIELD_U8,
 	FIELD_U32,
+	FIELD_U32_ZERO, /* NULL when 0 */
 	FIELD_I32,
 	FIELD_64,       /* amounts (checked to fit), times, and opaque keys bit by bit */
 	FIELD_64_ZERO,  /* NULL when 0 */
@@ -25,6 +28,7 @@ enum field_type {
 	FIELD_US_TO_NS, /* uint32 microseconds */
 	FIELD_STRING,   /* text id: row in table string, NULL when 0 or never arrived */
 	FIELD_ADDRESS,  /* 16 bytes: IPv6, or IPv4 mapped into it, as text */
+	FIELD_GID,      /* the same, NULL when all zero */
 };
 
 struct column {
@@ -146,6 +150,35 @@ static const struct kind_table tables[LW_EV_COUNT] = {
 			OF("number", FIELD_U32, probe.number), OF("burst", FIELD_U32, probe.burst),
 			OF("position", FIELD_U32, probe.position),
 			OF("transport", FIELD_U16, probe.transport)}},
+	[LW_EV_RDMA_PORT] = {"rdma_port",
+		{PROCESS, AT, OF("port", FIELD_U32, rdma_port.port),
+			OF("device_id", FIELD_STRING, rdma_port.device),
+			OF("number", FIELD_U8, rdma_port.number),
+			OF("gid_index", FIELD_U8, rdma_port.gid_index),
+			OF("gid", FIELD_GID, rdma_port.gid), OF("lid", FIELD_U16, rdma_port.lid)}},
+	[LW_EV_RDMA_QP] = {"rdma_qp",
+		{PROCESS, AT, OP("op"), OF("qp", FIELD_U32, rdma_qp.qp),
+			OF("number", FIELD_U32, rdma_qp.number), OF("type", FIELD_U8, rdma_qp.type),
+			OF("flags", FIELD_U8, rdma_qp.flags),
+			OF("port", FIELD_U32_ZERO, rdma_qp.port),
+			OF("peer_number", FIELD_U32_ZERO, rdma_qp.peer_number),
+			OF("peer_gid", FIELD_GID, rdma_qp.peer_gid),
+			OF("peer_lid", FIELD_U16, rdma_qp.peer_lid),
+			OF("n_unused_receives", FIELD_U32, rdma_qp.n_unused_receives)}},
+	[LW_EV_RDMA_WORK] = {"rdma_work",
+		{THREAD, SPAN, OP("op"), OF("qp", FIELD_U32_ZERO, rdma_work.qp),
+			OF("peer_number", FIELD_U32_ZERO, rdma_work.peer_number),
+			OF("bytes", FIELD_64, rdma_work.bytes),
+			OF("n_sge", FIELD_U16, rdma_work.n_sge),
+			OF("status", FIELD_U16_MAX, rdma_work.status),
+			OF("flags", FIELD_U16, rdma_work.flags)}},
+	[LW_EV_RDMA_MEMORY] = {"rdma_memory",
+		{PROCESS, AT, OF("n_registered", FIELD_U32, rdma_memory.n_registered),
+			OF("registered_bytes", FIELD_64, rdma_memory.registered_bytes),
+			OF("n_registrations", FIELD_U32, rdma_memory.n_registrations),
+			OF("n_deregistrations", FIELD_U32, rdma_memory.n_deregistrations),
+			OF("n_dmabufs", FIELD_U32, rdma_memory.n_dmabufs),
+			OF("register_ns", FIELD_64, rdma_memory.register_ns)}},
 };
 
 /* A column's value, before it becomes a result. */
@@ -204,6 +237,19 @@ static inline void load(const struct lw_record_source *source, const struct lw_r
 		memcpy(&raw.u16, at, sizeof(raw.u16));
 		value->number = raw.u16;
 		break;
+	case FIELD_U16_MAX:
+		memcpy(&raw.u16, at, sizeof(raw.u16));
+		value->number = raw.u16;
+		value->type = raw.u16 != UINT16_MAX ? VALUE_INT : VALUE_NULL;
+		break;
+	case FIELD_U8:
+		value->number = *(const uint8_t *)at;
+		break;
+	case FIELD_U32_ZERO:
+		memcpy(&raw.u32, at, sizeof(raw.u32));
+		value->number = raw.u32;
+		value->type = raw.u32 ? VALUE_INT : VALUE_NULL;
+		break;
 	case FIELD_U32:
 		memcpy(&raw.u32, at, sizeof(raw.u32));
 		value->number = raw.u32;
@@ -239,6 +285,10 @@ static inline void load(const struct lw_record_source *source, const struct lw_r
 	case FIELD_ADDRESS:
 		address_text((const uint8_t *)at, value->text);
 		value->type = VALUE_TEXT;
+		break;
+	case FIELD_GID:
+		address_text((const uint8_t *)at, value->text);
+		value->type = memcmp(at, &(uint8_t[16]){0}, 16) ? VALUE_TEXT : VALUE_NULL;
 		break;
 	}
 }

@@ -43,14 +43,19 @@ enum { LW_EVENT_VERSION = 1, LW_EVENT_BYTES = 64, LW_EVENT_ARG_BYTES = 40 };
 	X(THREAD, 20, thread, "what this ring's thread is; op = enum lw_thread_role")              \
 	X(PARAMETER, 21, parameter, "a parameter whose gradient a DDP reducer exchanges")          \
 	X(GRADIENT, 22, gradient, "t0: a parameter's gradient is complete on this rank")           \
-	X(PROBE, 23, probe, "one collective of `record --probe`, not the job's; op = enum lw_coll")
+	X(PROBE, 23, probe,                                                                        \
+		"one collective of `record --probe`, not the job's; op = enum lw_coll")            \
+	X(RDMA_PORT, 24, rdma_port, "an RDMA port that this process uses, and its address")        \
+	X(RDMA_QP, 25, rdma_qp, "a queue pair; op = enum lw_rdma_qp_op")                           \
+	X(RDMA_WORK, 26, rdma_work, "one work request, posted to completed; op = enum lw_rdma_op") \
+	X(RDMA_MEMORY, 27, rdma_memory, "memory registered for RDMA so far")
 
 enum lw_event_kind {
 #define X(name, number, member, text) LW_EV_##name = (number),
 	LW_EVENT_KINDS(X)
 #undef X
 };
-enum { LW_EV_COUNT = 24 }; /* one past the highest number */
+enum { LW_EV_COUNT = 28 }; /* one past the highest number */
 
 /* X(NAME, number, lower-case name in the store and on screens) */
 #define LW_COLLS(X)                                                                                \
@@ -123,6 +128,52 @@ enum lw_mark_op {
 enum lw_hook_status { LW_HOOK_ACTIVE = 1, LW_HOOK_ABSENT = 2, LW_HOOK_REFUSED = 3 };
 enum lw_thread_role { LW_THREAD_OTHER = 0, LW_THREAD_TRAINING = 1, LW_THREAD_BACKGROUND = 2 };
 
+enum lw_rdma_qp_op {
+	LW_RDMA_QP_SEEN = 1,      /* created, or first used when its creation was not seen */
+	LW_RDMA_QP_CONNECTED = 2, /* ready to receive: its peer is known */
+	LW_RDMA_QP_ENDED = 3      /* destroyed */
+};
+enum lw_rdma_qp_flag {
+	LW_RDMA_QP_SRQ = 1u << 0,        /* receives from a shared queue */
+	LW_RDMA_QP_EX = 1u << 1,         /* posts by the ibv_wr_* functions */
+	LW_RDMA_QP_SIGNAL_ALL = 1u << 2, /* every work request gives a completion */
+};
+
+/* Work requests. X(NAME, number, lower-case name in the store and on screens) */
+#define LW_RDMA_OPS(X)                                                                             \
+	X(SEND, 1, "send")                                                                         \
+	X(SEND_IMM, 2, "send_imm")                                                                 \
+	X(SEND_INV, 3, "send_inv")                                                                 \
+	X(WRITE, 4, "write")                                                                       \
+	X(WRITE_IMM, 5, "write_imm")                                                               \
+	X(READ, 6, "read")                                                                         \
+	X(CMP_SWAP, 7, "cmp_swap")                                                                 \
+	X(FETCH_ADD, 8, "fetch_add")                                                               \
+	X(ATOMIC_WRITE, 9, "atomic_write")                                                         \
+	X(LOCAL_INV, 10, "local_inv")                                                              \
+	X(BIND_MW, 11, "bind_mw")                                                                  \
+	X(TSO, 12, "tso")                                                                          \
+	X(OTHER, 13, "other")                                                                      \
+	X(RECV, 14, "recv")                                                                        \
+	X(RECV_WRITE_IMM, 15, "recv_write_imm")
+
+enum lw_rdma_op {
+#define X(name, number, text) LW_RDMA_##name = (number),
+	LW_RDMA_OPS(X)
+#undef X
+};
+
+enum lw_rdma_flag {
+	LW_RDMA_UNSIGNALLED = 1u << 0, /* asked for no completion: done when a later one was */
+	LW_RDMA_INLINE = 1u << 1,      /* its bytes were copied when it was posted */
+	LW_RDMA_SRQ = 1u << 2,         /* a receive from a shared queue */
+	LW_RDMA_EX = 1u << 3,          /* posted by the ibv_wr_* functions */
+	LW_RDMA_UNFINISHED = 1u << 4,  /* no completion was seen until its queue pair ended */
+	LW_RDMA_UNTIMED = 1u << 5,     /* start or end was not seen: the two times are equal */
+	LW_RDMA_UNSIZED = 1u << 6,     /* received bytes could not be known: 0 */
+};
+enum { LW_RDMA_NO_STATUS = UINT16_MAX };
+
 /* Element types, as bytes an element matters more than the name. X(NAME, number, text, bytes) */
 #define LW_DTYPES(X)                                                                               \
 	X(UNKNOWN, 0, "unknown", 0)                                                                \
@@ -183,7 +234,8 @@ enum lw_setting_source { LW_SOURCE_DEFAULT = 1, LW_SOURCE_ENV = 2, LW_SOURCE_LIV
 	X(RUNNING, 11, "process still ran when the run was closed")                                \
 	X(BAD_RING, 12, "ring file is damaged: not read")                                          \
 	X(TAKEN, 13, "taken by an earlier collector whose file is gone")                           \
-	X(NOT_SAMPLED, 14, "counter or socket that could not be read")
+	X(NOT_SAMPLED, 14, "counter or socket that could not be read")                             \
+	X(UNSEEN, 15, "it completed, but was never seen to begin")
 
 enum lw_loss_reason {
 #define X(name, number, text) LW_LOSS_##name = (number),
@@ -379,6 +431,48 @@ struct lw_ev_probe {
 	uint16_t transport; /* enum lw_transport */
 	uint16_t reserved16;
 	uint64_t reserved[2];
+};
+
+struct lw_ev_rdma_port {
+	uint64_t device; /* string id */
+	uint8_t gid[16]; /* of this port and index; all zero = not known */
+	uint32_t port;   /* process-wide serial, from 1 */
+	uint16_t lid;    /* 0 = none (RoCE) */
+	uint8_t number;  /* of the port on its device, 0 = not known */
+	uint8_t gid_index;
+	uint64_t reserved;
+};
+
+struct lw_ev_rdma_qp {
+	uint32_t qp;          /* process-wide serial, from 1 */
+	uint32_t number;      /* on the wire; unique on its device, and used again */
+	uint32_t peer_number; /* 0 = none or not known */
+	uint32_t port;        /* serial of its RDMA_PORT, 0 = not known */
+	uint8_t peer_gid[16]; /* all zero = none or not known */
+	uint16_t peer_lid;
+	uint8_t type;               /* enum ibv_qp_type, 0 = not known */
+	uint8_t flags;              /* enum lw_rdma_qp_flag */
+	uint32_t n_unused_receives; /* ENDED: posted and never filled */
+};
+
+struct lw_ev_rdma_work {
+	uint64_t bytes;       /* sent: of its local buffers; received: as the completion says */
+	uint32_t qp;          /* serial, 0 = not known */
+	uint32_t peer_number; /* where each request has its own peer (UD), else 0 */
+	uint16_t n_sge;       /* local buffers */
+	uint16_t status;      /* enum ibv_wc_status, LW_RDMA_NO_STATUS = not known */
+	uint16_t flags;       /* enum lw_rdma_flag */
+	uint16_t reserved16;
+	uint64_t reserved[2];
+};
+
+struct lw_ev_rdma_memory {
+	uint64_t registered_bytes;                   /* at t0 */
+	uint32_t n_registered;                       /* regions at t0 */
+	uint32_t n_registrations, n_deregistrations; /* so far */
+	uint32_t n_dmabufs;   /* registrations of another device's memory, so far */
+	uint64_t register_ns; /* time spent in registrations so far */
+	uint64_t reserved;
 };
 
 struct lw_event {

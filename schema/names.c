@@ -17,6 +17,18 @@ const char *lw_coll_name(int op)
 	return NULL;
 }
 
+const char *lw_rdma_op_name(int op)
+{
+	switch ((enum lw_rdma_op)op) {
+#define X(name, number, text)                                                                      \
+	case LW_RDMA_##name:                                                                       \
+		return text;
+		LW_RDMA_OPS(X)
+#undef X
+	}
+	return NULL;
+}
+
 const char *lw_setting_name(int setting)
 {
 	switch ((enum lw_setting)setting) {

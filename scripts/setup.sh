@@ -10,12 +10,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 build_packages=(cmake ninja-build gcc g++ pkg-config libsqlite3-dev libyajl-dev libelf-dev uthash-dev libncurses-dev
-  libcmocka-dev help2man libpcap-dev)
+  libcmocka-dev help2man libpcap-dev libibverbs-dev)
 job_packages=(python3-torch libtorch-dev pybind11-dev python3-dev python3-pip python3-venv
   python3-cloudpickle python3-psutil python3-yaml python3-packaging python3-cffi python3-jsonschema
   openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran python3-mpi4py libgloo-dev
   clang clang-format libclang-rt-14-dev iproute2 procps strace tmux ncurses-term sqlite3 util-linux binutils uftrace eztrace
-  man-db tcpdump nftables ethtool libcap2-bin)
+  man-db tcpdump nftables ethtool libcap2-bin
+  qemu-system-x86 busybox-static ibverbs-providers ibverbs-utils rdma-core perftest kmod cpio)
 
 want=${1:-all}
 case $want in
@@ -71,6 +72,8 @@ if [ ${#missing[@]} -gt 0 ]; then
     apt-get install -y -q --no-install-recommends "${missing[@]}"
 fi
 [ "$want" = all ] || exit 0
+# The kernel that the soft-RoCE tests boot; a look when it is there.
+tests/roce/guest.sh --fetch >/dev/null
 if ! .venv/bin/python3 -c 'import horovod.torch' 2>/dev/null; then
   quietly "building Horovod 0.28.1 into .venv (about 3 minutes the first time)" scripts/horovod_venv.sh 0.28.1 .venv
 fi

@@ -152,6 +152,58 @@ void *lw_real_for(const char *name, void *caller, struct lw_real_sites *sites)
 	return real;
 }
 
+static int count_unloads(struct dl_phdr_info *info, size_t size, void *data)
+{
+	if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs))
+		*(uint64_t *)data = info->dlpi_subs;
+	return 1;
+}
+
+/* Return: what is cached for @caller while @n_unloads libraries had gone, or NULL. */
+static void *read_site(struct lw_real_site *site, uintptr_t caller, uint64_t n_unloads)
+{
+	uint32_t version = atomic_load(&site->version);
+	void *real = atomic_load(&site->real);
+	bool is_it = atomic_load(&site->n_unloads) == n_unloads &&
+		     caller - atomic_load(&site->start) < atomic_load(&site->n_bytes);
+
+	return is_it && !(version & 1) && atomic_load(&site->version) == version ? real : NULL;
+}
+
+static void write_site(
+	struct lw_real_site *site, const struct span *span, void *real, uint64_t n_unloads)
+{
+	uint32_t version = atomic_load(&site->version);
+
+	if (version & 1 || !atomic_compare_exchange_strong(&site->version, &version, version + 1))
+		return; /* another thread is at it */
+	atomic_store(&site->real, real);
+	atomic_store(&site->start, span->start);
+	atomic_store(&site->n_bytes, span->end - span->start);
+	atomic_store(&site->n_unloads, n_unloads);
+	atomic_store(&site->version, version + 2);
+}
+
+void *lw_real_now(const char *name, void *caller, struct lw_real_site *site)
+{
+	struct span span = {.inside = (uintptr_t)caller};
+	int saved_errno = errno;
+	uint64_t n_unloads = UINT64_MAX;
+	void *real;
+
+	dl_iterate_phdr(count_unloads, &n_unloads);
+	real = read_site(site, (uintptr_t)caller, n_unloads);
+	if (!real) {
+		lw_tls.busy++;
+		real = resolve_for(name, caller);
+		if (n_unloads != UINT64_MAX && dl_iterate_phdr(find_span, &span))
+			write_site(site, &span, real, n_unloads);
+		lw_tls.busy--;
+	}
+	errno = saved_errno;
+	return real;
+}
+
 bool lw_patch_slot(void **slot, void *replacement)
 {
 	uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -51,7 +51,7 @@ int32_t lw_rank_known(void);
 
 /**
  * lw_hook_wanted() - does LAPWING_HOOKS allow the hook @name? "mpi", "horovod", "gloo", "ddp", "socket",
- * "wait", "mark", "nvtx".
+ * "wait", "mark", "nvtx", "verbs".
  */
 bool lw_hook_wanted(const char *name);
 
@@ -171,6 +171,20 @@ struct lw_real_sites {
  */
 void *lw_real_for(const char *name, void *caller, struct lw_real_sites *sites);
 
+/* The last answer of lw_real_now() for one hook; all zero = none yet. */
+struct lw_real_site {
+	_Atomic uint32_t version; /* odd: being written */
+	_Atomic(void *) real;
+	_Atomic uintptr_t start, n_bytes; /* where the calling object is mapped */
+	_Atomic uint64_t n_unloads;       /* libraries that had been unloaded then */
+};
+
+/**
+ * lw_real_now() - as lw_real_for(), and right also when the libraries have been unloaded and loaded
+ * again meanwhile, for which it asks the loader each time (not for hot paths).
+ */
+void *lw_real_now(const char *name, void *caller, struct lw_real_site *site);
+
 /** lw_patch_slot() - overwrite one pointer in a read-only table (mprotect, store, mprotect back). */
 bool lw_patch_slot(void **slot, void *replacement);
 
@@ -210,5 +224,6 @@ void lw_mpi_show(void);
 void lw_sockets_flush(enum lw_sample_why why); /* hook_socket.c: totals of every connection */
 void lw_gloo_flush(void);                      /* hook_gloo.c: collectives that never ended */
 void lw_horovod_flush(void);                   /* hook_horovod_cycle.c: rounds not yet told */
+void lw_verbs_flush(void);                     /* verbs_table.c: requests that never completed */
 
 #endif /* LAPWING_TRACER_TRACER_H */

@@ -36,8 +36,12 @@ KINDS = {
     21: ("PARAMETER", "<IIQH22x", "reducer position bytes dtype"),
     22: ("GRADIENT", "<II32x", "reducer position"),
     23: ("PROBE", "<QIIIH18x", "bytes number burst position transport"),
+    24: ("RDMA_PORT", "<Q16sIHBB8x", "device gid port lid number gid_index"),
+    25: ("RDMA_QP", "<IIII16sHBBI", "qp number peer_number port peer_gid peer_lid type flags n_unused_receives"),
+    26: ("RDMA_WORK", "<QIIHHH18x", "bytes qp peer_number n_sge status flags"),
+    27: ("RDMA_MEMORY", "<QIIIIQ8x", "registered_bytes n_registered n_registrations n_deregistrations n_dmabufs register_ns"),
 }
-TEXTS = {"command", "where", "detail"}
+TEXTS = {"command", "where", "detail", "device"}
 COLLS = {1: "allreduce", 2: "allgather", 3: "broadcast", 4: "alltoall", 5: "reducescatter", 6: "reduce", 10: "barrier",
          11: "adasum", 14: "join", 15: "error"}
 SETTINGS = {1: "fusion_bytes", 2: "cycle_ns", 3: "fusion_effective_bytes", 4: "cache_capacity", 5: "autotune",

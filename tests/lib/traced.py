@@ -37,7 +37,7 @@ def run_all(jobs, hooks=None, timeout=100):
     try:
         for command, extra in jobs:
             directory = tempfile.mkdtemp(prefix="lapwing-test-", dir="/dev/shm")
-            env = dict(os.environ, LD_PRELOAD=LIBRARY, LAPWING_DIR=directory, **extra)
+            env = {**os.environ, "LD_PRELOAD": LIBRARY, "LAPWING_DIR": directory, **extra}
             env.pop("LAPWING_HOOKS", None)
             if hooks:
                 env["LAPWING_HOOKS"] = hooks

@@ -10,7 +10,7 @@ UNIT = re.compile(r"_(ns|bytes|bytes_per_s|frac|segments|bits|words)$|^(n|n_\w+|
 PLAIN = re.compile(
     r"^(id|\w+_id|pid|ppid|tid|rank|size|local_rank|local_size|last_rank|serial|seq|batch|position|number|burst|step|key|\w+_key|object|"
     r"op|flags|role|how|why|reason|status|setting|source|framework|transport|dtype|process_set|opcode|qp|\w+_qp|slot|socket|\w*port|"
-    r"peer|tag|root|reducer|is_\w+|closed|exit_code|value|low|high)$")
+    r"peer|tag|root|reducer|type|lid|peer_lid|gid_index|peer_number|is_\w+|closed|exit_code|value|low|high)$")
 
 
 def main():
