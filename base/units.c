@@ -61,17 +61,17 @@ const char *lw_rate_format(double bytes_per_s, char text[LW_UNIT_TEXT_BYTES])
 
 const char *lw_ns_or_unknown(double ns, char text[LW_UNIT_TEXT_BYTES])
 {
-	return isfinite(ns) ? lw_ns_format(ns, text) : "?";
+	return isfinite(ns) ? lw_ns_format(ns, text) : strcpy(text, "?");
 }
 
 const char *lw_bytes_or_unknown(double bytes, char text[LW_UNIT_TEXT_BYTES])
 {
-	return isfinite(bytes) ? lw_bytes_format(bytes, text) : "?";
+	return isfinite(bytes) ? lw_bytes_format(bytes, text) : strcpy(text, "?");
 }
 
 const char *lw_rate_or_unknown(double bytes_per_s, char text[LW_UNIT_TEXT_BYTES])
 {
-	return isfinite(bytes_per_s) ? lw_rate_format(bytes_per_s, text) : "?";
+	return isfinite(bytes_per_s) ? lw_rate_format(bytes_per_s, text) : strcpy(text, "?");
 }
 
 static int parse(const char *text, const struct unit *words, const char *what, double *ret_value)

@@ -28,7 +28,7 @@ const char *lw_rate_format(double bytes_per_s, char text[LW_UNIT_TEXT_BYTES]);
 /** lw_age_format() - whole seconds: "12 s", "3 min 05 s", "2 h 04 min". Return: @text. */
 const char *lw_age_format(int64_t age_ns, char text[LW_UNIT_TEXT_BYTES]);
 
-/** lw_*_or_unknown() - as lw_*_format(); what is not finite is "?". Return: @text, or "?". */
+/** lw_*_or_unknown() - as lw_*_format(); what is not finite is "?". Return: @text. */
 const char *lw_ns_or_unknown(double ns, char text[LW_UNIT_TEXT_BYTES]);
 const char *lw_bytes_or_unknown(double bytes, char text[LW_UNIT_TEXT_BYTES]);
 const char *lw_rate_or_unknown(double bytes_per_s, char text[LW_UNIT_TEXT_BYTES]);

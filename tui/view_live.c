@@ -80,24 +80,6 @@ static void gather(struct picture *picture, const struct lw_live *live)
 
 /* ---- the head ------------------------------------------------------------------------------------------------ */
 
-static const char *time_text(double ns, char text[LW_UNIT_TEXT_BYTES])
-{
-	if (isnan(ns))
-		snprintf(text, LW_UNIT_TEXT_BYTES, "?");
-	else
-		lw_ns_format(ns, text);
-	return text;
-}
-
-static const char *rate_text(double bytes_per_s, char text[LW_UNIT_TEXT_BYTES])
-{
-	if (isnan(bytes_per_s))
-		snprintf(text, LW_UNIT_TEXT_BYTES, "?");
-	else
-		lw_rate_format(bytes_per_s, text);
-	return text;
-}
-
 static const char *state_text(const struct lw_live *live, char text[CELL_BYTES])
 {
 	double back_s = (double)(live->held_ns - lw_live_to_ns(live)) * 1e-9;
@@ -161,7 +143,8 @@ static void draw_step(const struct picture *picture, struct lw_pane pane)
 	int x = 30, n, span_width;
 
 	lw_pane_print(pane, 1, 1, LW_STYLE_DIM, "step");
-	lw_pane_print(pane, 10, 1, LW_STYLE_STRONG, "%s", time_text(picture->job.step_ns, step));
+	lw_pane_print(
+		pane, 10, 1, LW_STYLE_STRONG, "%s", lw_ns_or_unknown(picture->job.step_ns, step));
 	if (isnan(picture->job.step_ns)) {
 		lw_pane_print(pane, 13, 1, LW_STYLE_DIM, "%s",
 			picture->model->has_batches || !picture->job.n_steps
@@ -212,8 +195,8 @@ static void draw_traffic(const struct picture *picture, struct lw_pane pane)
 		n_lost += picture->ranks[i]->n_lost;
 	lw_pane_print(pane, 1, 4, LW_STYLE_DIM, "traffic");
 	x = 10 + lw_pane_print(pane, 10, 4, LW_STYLE_TEXT, "sent %s  received %s",
-			 rate_text(picture->job.sent_bytes_per_s, sent),
-			 rate_text(picture->job.received_bytes_per_s, received));
+			 lw_rate_or_unknown(picture->job.sent_bytes_per_s, sent),
+			 lw_rate_or_unknown(picture->job.received_bytes_per_s, received));
 	if (!isnan(picture->job.ops_per_s))
 		x += lw_pane_print(
 			pane, x, 4, LW_STYLE_TEXT, "  %.3g operations/s", picture->job.ops_per_s);
@@ -249,7 +232,7 @@ static void cell_steps(const struct row *row, char text[CELL_BYTES])
 
 static void cell_step(const struct row *row, char text[CELL_BYTES])
 {
-	time_text(row->figures.step_ns, text);
+	lw_ns_or_unknown(row->figures.step_ns, text);
 }
 
 static void cell_exposed(const struct row *row, char text[CELL_BYTES])
@@ -262,17 +245,17 @@ static void cell_exposed(const struct row *row, char text[CELL_BYTES])
 
 static void cell_late(const struct row *row, char text[CELL_BYTES])
 {
-	time_text(row->figures.late_ns, text);
+	lw_ns_or_unknown(row->figures.late_ns, text);
 }
 
 static void cell_sent(const struct row *row, char text[CELL_BYTES])
 {
-	rate_text(row->figures.sent_bytes_per_s, text);
+	lw_rate_or_unknown(row->figures.sent_bytes_per_s, text);
 }
 
 static void cell_received(const struct row *row, char text[CELL_BYTES])
 {
-	rate_text(row->figures.received_bytes_per_s, text);
+	lw_rate_or_unknown(row->figures.received_bytes_per_s, text);
 }
 
 static void cell_ops(const struct row *row, char text[CELL_BYTES])
@@ -399,7 +382,7 @@ static void draw_late(const struct picture *picture, struct lw_pane pane, int y)
 	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "late");
 	if (picture->latest)
 		lw_pane_print(pane, 10, y, LW_STYLE_WARN, "%s, by %s; last in %.0f %% of %llu %s%s",
-			lw_live_name(picture->latest, name), time_text(late->late_ns, text),
+			lw_live_name(picture->latest, name), lw_ns_or_unknown(late->late_ns, text),
 			100 * late->last_frac, (unsigned long long)late->n_late,
 			model->late_step ? "steps" : "operations",
 			late->last_frac >= persistent_frac ? "" : ": they take turns");
