@@ -8,6 +8,7 @@
 #include "analyzer/emit/json.h"
 #include "base/units.h"
 #include "cli/cmd.h"
+#include "cli/info.h"
 #include "generated/schema_info.h"
 #include "schema/event.h"
 #include "schema/leisure.h"
@@ -114,21 +115,6 @@ static int read_summary(struct summary *s)
 	return status;
 }
 
-/* Calls @row for every row of @sql. */
-static int each(struct summary *s, const char *sql,
-	void (*row)(sqlite3_stmt *row, struct lw_json *json), struct lw_json *json)
-{
-	sqlite3_stmt *rows;
-	int status = lw_store_prepare(s->store, sql, &rows);
-
-	if (status < 0)
-		return status;
-	while ((status = lw_store_step(s->store, rows)) == 1)
-		row(rows, json);
-	sqlite3_finalize(rows);
-	return status;
-}
-
 static const char processes_sql[] =
 	"SELECT p.pid, p.rank, p.size, p.local_rank, p.local_size, h.name, p.framework, p.transport, s.text,"
 	" p.start_ns, p.end_ns, p.ended, coalesce(sum(t.n_stored), 0), coalesce(sum(t.n_lost), 0)"
@@ -140,21 +126,6 @@ static const char hooks_sql[] =
 	" GROUP BY n.text, k.status, d.text ORDER BY n.text, k.status, d.text";
 static const char losses_sql[] = "SELECT reason, sum(n), detail, min(process_id) FROM loss"
 				 " GROUP BY reason, detail ORDER BY reason, detail";
-
-static const char devices_sql[] =
-	"SELECT kind, name, driver, coalesce(rx_bytes, 0), coalesce(tx_bytes, 0), n_samples,"
-	" speed_bytes_per_s, mtu_bytes, namespace_key, addresses, first_ns, gone_ns, on_name FROM v_device"
-	" ORDER BY kind, coalesce(rx_bytes, 0) + coalesce(tx_bytes, 0) DESC, name, first_ns";
-static const char samplers_sql[] =
-	"SELECT name, period_ns, actual_period_ns, n_samples, n_late, n_failed, cpu_ns FROM sampler"
-	" ORDER BY name";
-static const char connections_sql[] =
-	"SELECT count(*) FILTER (WHERE process_id IS NOT NULL), count(DISTINCT process_id),"
-	" count(*) FILTER (WHERE process_id IS NULL), (SELECT count(*) FROM tcp_info_sample)"
-	" FROM tcp_connection";
-static const char captures_sql[] =
-	"SELECT device, source, filter, n_received, n_dropped, clock_error_ns, problem, n_cut + n_bad,"
-	" (SELECT count(*) FROM capture_loss l WHERE l.capture_id = c.id AND l.n) FROM capture c ORDER BY id";
 
 static void print_process(sqlite3_stmt *row, struct lw_json *json)
 {
@@ -209,63 +180,6 @@ static void print_loss(sqlite3_stmt *row, struct lw_json *json)
 		*detail ? ": " : "", detail);
 }
 
-static void print_capture(sqlite3_stmt *row, struct lw_json *json)
-{
-	const char *filter = lw_store_column_text(row, 2), *problem = lw_store_column_text(row, 6);
-	char error[LW_UNIT_TEXT_BYTES];
-
-	(void)json;
-	printf("  capture    %s%s%s%s: %s packets, times within %s of the clock",
-		lw_store_column_text(row, 0), *filter ? " (" : "", filter, *filter ? ")" : "",
-		lw_store_column_text(row, 3), lw_ns_format(sqlite3_column_double(row, 5), error));
-	if (sqlite3_column_int64(row, 4))
-		printf("; INCOMPLETE: %s dropped in %s interval(s)", lw_store_column_text(row, 4),
-			lw_store_column_text(row, 8));
-	if (sqlite3_column_int64(row, 7))
-		printf("; %s not decoded", lw_store_column_text(row, 7));
-	printf("%s%s\n", *problem ? "; " : "", problem);
-}
-
-static void print_device(sqlite3_stmt *row, struct lw_json *json)
-{
-	double rx_bytes = (double)sqlite3_column_int64(row, 3);
-	double tx_bytes = (double)sqlite3_column_int64(row, 4);
-	const char *detail = lw_store_column_text(row, *lw_store_column_text(row, 12) ? 12 : 2);
-	char in[LW_UNIT_TEXT_BYTES], out[LW_UNIT_TEXT_BYTES], speed[LW_UNIT_TEXT_BYTES] = "";
-
-	(void)json;
-	if (rx_bytes + tx_bytes <= 0) /* hosts of containers have hundreds of these */
-		return;
-	if (sqlite3_column_type(row, 6) != SQLITE_NULL)
-		lw_rate_format((double)sqlite3_column_int64(row, 6), speed);
-	printf("  device     %s%s%s%s%s%s: %s in, %s out, %s samples%s\n",
-		lw_store_column_text(row, 1), *detail ? " (" : "", detail, *detail ? ")" : "",
-		*speed ? ", " : "", speed, lw_bytes_format(rx_bytes, in),
-		lw_bytes_format(tx_bytes, out), lw_store_column_text(row, 5),
-		sqlite3_column_type(row, 11) != SQLITE_NULL ? ", gone before the end" : "");
-}
-
-static void print_connections(sqlite3_stmt *row, struct lw_json *json)
-{
-	(void)json;
-	if (sqlite3_column_int64(row, 0) + sqlite3_column_int64(row, 2))
-		printf("  tcp        %s connections of %s process(es), %s of others, %s samples\n",
-			lw_store_column_text(row, 0), lw_store_column_text(row, 1),
-			lw_store_column_text(row, 2), lw_store_column_text(row, 3));
-}
-
-static void print_sampler(sqlite3_stmt *row, struct lw_json *json)
-{
-	int64_t period_ns = sqlite3_column_int64(row, 1), actual_ns = sqlite3_column_int64(row, 2);
-	char period[LW_UNIT_TEXT_BYTES], actual[LW_UNIT_TEXT_BYTES];
-
-	(void)json;
-	if (actual_ns > period_ns)
-		printf("  sampler    %s looked every %s, not every %s: one look costs too much here\n",
-			lw_store_column_text(row, 0), lw_ns_format((double)actual_ns, actual),
-			lw_ns_format((double)period_ns, period));
-}
-
 static void print_probe(const struct summary *s)
 {
 	char min[LW_UNIT_TEXT_BYTES], max[LW_UNIT_TEXT_BYTES], duration[LW_UNIT_TEXT_BYTES];
@@ -301,69 +215,49 @@ static int print_text(struct summary *s)
 		printf("  state      NOT CLOSED: still being written, or its collector died"
 		       " (`lapwing salvage` finishes it)\n");
 	print_probe(s);
-	status = each(s, processes_sql, print_process, NULL);
+	status = lw_info_each(s->store, processes_sql, print_process, NULL);
 	if (status == LW_OK)
-		status = each(s, hooks_sql, print_hook, NULL);
+		status = lw_info_each(s->store, hooks_sql, print_hook, NULL);
 	if (status == LW_OK)
-		status = each(s, devices_sql, print_device, NULL);
-	if (status == LW_OK)
-		status = each(s, connections_sql, print_connections, NULL);
-	if (status == LW_OK)
-		status = each(s, samplers_sql, print_sampler, NULL);
-	if (status == LW_OK)
-		status = each(s, captures_sql, print_capture, NULL);
+		status = lw_info_print_network(s->store);
 	for (size_t i = 0; i < N_EVENT_TABLES; i++)
 		if (s->n_rows[i])
 			printf("  rows       %-14s %lld\n", event_tables[i],
 				(long long)s->n_rows[i]);
 	printf("  lost       %lld event(s)\n", (long long)s->n_lost);
 	if (status == LW_OK)
-		status = each(s, losses_sql, print_loss, NULL);
+		status = lw_info_each(s->store, losses_sql, print_loss, NULL);
 	return status;
-}
-
-/* Column @i as an integer, null where the store has NULL. */
-static void put_int(struct lw_json *json, const char *key, sqlite3_stmt *row, int i)
-{
-	if (sqlite3_column_type(row, i) == SQLITE_NULL)
-		lw_json_null(json, key);
-	else
-		lw_json_int(json, key, sqlite3_column_int64(row, i));
-}
-
-static void put_text(struct lw_json *json, const char *key, sqlite3_stmt *row, int i)
-{
-	lw_json_string(json, key, (const char *)sqlite3_column_text(row, i));
 }
 
 static void put_process(sqlite3_stmt *row, struct lw_json *json)
 {
 	lw_json_object(json, NULL);
-	put_int(json, "pid", row, 0);
-	put_int(json, "rank", row, 1);
-	put_int(json, "size", row, 2);
-	put_int(json, "local_rank", row, 3);
-	put_int(json, "local_size", row, 4);
-	put_text(json, "host", row, 5);
+	lw_info_put_int(json, "pid", row, 0);
+	lw_info_put_int(json, "rank", row, 1);
+	lw_info_put_int(json, "size", row, 2);
+	lw_info_put_int(json, "local_rank", row, 3);
+	lw_info_put_int(json, "local_size", row, 4);
+	lw_info_put_text(json, "host", row, 5);
 	lw_json_string(json, "framework", lw_framework_name(sqlite3_column_int(row, 6)));
 	lw_json_string(json, "transport", lw_transport_name(sqlite3_column_int(row, 7)));
-	put_text(json, "command", row, 8);
-	put_int(json, "start_ns", row, 9);
-	put_int(json, "end_ns", row, 10);
-	put_text(json, "ended", row, 11);
-	put_int(json, "n_events", row, 12);
-	put_int(json, "n_lost", row, 13);
+	lw_info_put_text(json, "command", row, 8);
+	lw_info_put_int(json, "start_ns", row, 9);
+	lw_info_put_int(json, "end_ns", row, 10);
+	lw_info_put_text(json, "ended", row, 11);
+	lw_info_put_int(json, "n_events", row, 12);
+	lw_info_put_int(json, "n_lost", row, 13);
 	lw_json_object_end(json);
 }
 
 static void put_hook(sqlite3_stmt *row, struct lw_json *json)
 {
 	lw_json_object(json, NULL);
-	put_text(json, "name", row, 0);
+	lw_info_put_text(json, "name", row, 0);
 	lw_json_string(json, "status", hook_status(row));
-	put_int(json, "n_processes", row, 2);
-	put_int(json, "n_slots", row, 3);
-	put_text(json, "detail", row, 4);
+	lw_info_put_int(json, "n_processes", row, 2);
+	lw_info_put_int(json, "n_slots", row, 3);
+	lw_info_put_text(json, "detail", row, 4);
 	lw_json_object_end(json);
 }
 
@@ -371,86 +265,9 @@ static void put_loss(sqlite3_stmt *row, struct lw_json *json)
 {
 	lw_json_object(json, NULL);
 	lw_json_string(json, "reason", loss_reason(row));
-	put_int(json, "n", row, 1);
-	put_text(json, "detail", row, 2);
+	lw_info_put_int(json, "n", row, 1);
+	lw_info_put_text(json, "detail", row, 2);
 	lw_json_object_end(json);
-}
-
-static void put_device(sqlite3_stmt *row, struct lw_json *json)
-{
-	lw_json_object(json, NULL);
-	put_text(json, "kind", row, 0);
-	put_text(json, "name", row, 1);
-	put_text(json, "driver", row, 2);
-	put_text(json, "on", row, 12);
-	put_int(json, "rx_bytes", row, 3);
-	put_int(json, "tx_bytes", row, 4);
-	put_int(json, "n_samples", row, 5);
-	put_int(json, "speed_bytes_per_s", row, 6);
-	put_int(json, "mtu_bytes", row, 7);
-	put_int(json, "namespace", row, 8);
-	put_text(json, "addresses", row, 9);
-	put_int(json, "first_ns", row, 10);
-	put_int(json, "gone_ns", row, 11);
-	lw_json_object_end(json);
-}
-
-static void put_connections(sqlite3_stmt *row, struct lw_json *json)
-{
-	lw_json_object(json, "connections");
-	put_int(json, "n_own", row, 0);
-	put_int(json, "n_processes", row, 1);
-	put_int(json, "n_others", row, 2);
-	put_int(json, "n_samples", row, 3);
-	lw_json_object_end(json);
-}
-
-static void put_sampler(sqlite3_stmt *row, struct lw_json *json)
-{
-	lw_json_object(json, NULL);
-	put_text(json, "name", row, 0);
-	put_int(json, "period_ns", row, 1);
-	put_int(json, "actual_period_ns", row, 2);
-	put_int(json, "n_samples", row, 3);
-	put_int(json, "n_late", row, 4);
-	put_int(json, "n_failed", row, 5);
-	put_int(json, "cpu_ns", row, 6);
-	lw_json_object_end(json);
-}
-
-static void put_capture(sqlite3_stmt *row, struct lw_json *json)
-{
-	lw_json_object(json, NULL);
-	put_text(json, "device", row, 0);
-	put_text(json, "source", row, 1);
-	put_text(json, "filter", row, 2);
-	put_int(json, "n_packets", row, 3);
-	put_int(json, "n_dropped", row, 4);
-	put_int(json, "clock_error_ns", row, 5);
-	put_text(json, "problem", row, 6);
-	put_int(json, "n_not_decoded", row, 7);
-	put_int(json, "n_incomplete_intervals", row, 8);
-	lw_json_object_end(json);
-}
-
-static int put_network(struct summary *s, struct lw_json *json)
-{
-	int status;
-
-	lw_json_array(json, "devices");
-	status = each(s, devices_sql, put_device, json);
-	lw_json_array_end(json);
-	if (status == LW_OK)
-		status = each(s, connections_sql, put_connections, json);
-	lw_json_array(json, "samplers");
-	if (status == LW_OK)
-		status = each(s, samplers_sql, put_sampler, json);
-	lw_json_array_end(json);
-	lw_json_array(json, "captures");
-	if (status == LW_OK)
-		status = each(s, captures_sql, put_capture, json);
-	lw_json_array_end(json);
-	return status;
 }
 
 static int put_json(struct summary *s, struct lw_json *json)
@@ -479,14 +296,14 @@ static int put_json(struct summary *s, struct lw_json *json)
 	lw_json_int(json, "duration_ns", s->probe.duration_ns);
 	lw_json_object_end(json);
 	lw_json_array(json, "processes");
-	status = each(s, processes_sql, put_process, json);
+	status = lw_info_each(s->store, processes_sql, put_process, json);
 	lw_json_array_end(json);
 	lw_json_array(json, "hooks");
 	if (status == LW_OK)
-		status = each(s, hooks_sql, put_hook, json);
+		status = lw_info_each(s->store, hooks_sql, put_hook, json);
 	lw_json_array_end(json);
 	if (status == LW_OK)
-		status = put_network(s, json);
+		status = lw_info_put_network(s->store, json);
 	lw_json_object(json, "rows");
 	for (size_t i = 0; i < N_EVENT_TABLES; i++)
 		lw_json_int(json, event_tables[i], s->n_rows[i]);
@@ -494,7 +311,7 @@ static int put_json(struct summary *s, struct lw_json *json)
 	lw_json_int(json, "n_lost", s->n_lost);
 	lw_json_array(json, "loss");
 	if (status == LW_OK)
-		status = each(s, losses_sql, put_loss, json);
+		status = lw_info_each(s->store, losses_sql, put_loss, json);
 	lw_json_array_end(json);
 	lw_json_object_end(json);
 	return status;
