@@ -14,7 +14,7 @@
 set -euo pipefail
 
 cache=${GUEST_KERNEL_DIR:-$HOME/.cache/lapwing-guest}
-modules=(virtio_pci virtio_net 9pnet_virtio 9p crc32_generic crc32c_generic veth rdma_ucm ib_uverbs rdma_rxe)
+modules=(virtio_pci virtio_net 9pnet_virtio 9p crc32_generic crc32c_generic veth tcp_diag rdma_ucm ib_uverbs rdma_rxe)
 
 fetch_kernel() {
   local image
