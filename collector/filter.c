@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/filter.h"
 
-#include <netinet/in.h>
 #include <stdio.h>
 
+#include "base/address.h"
 #include "base/err.h"
-#include "packet/rows.h"
 
 /* The start of a connection to a new peer, so that its sequence numbers are known from the first on:
  * what came before the filter knew the peer can then be stated in bytes. */

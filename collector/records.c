@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/records.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/address.h"
 #include "base/err.h"
 #include "collector/drain.h"
 #include "collector/strings.h"
@@ -189,16 +189,6 @@ struct value {
 	char text[INET6_ADDRSTRLEN];
 };
 
-static void address_text(const uint8_t *address, char text[INET6_ADDRSTRLEN])
-{
-	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-	if (!memcmp(address, mapped, sizeof(mapped)))
-		inet_ntop(AF_INET, address + sizeof(mapped), text, INET6_ADDRSTRLEN);
-	else
-		inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
-}
-
 static int64_t string_row(
 	const struct lw_record_source *source, const struct lw_record *record, uint64_t id)
 {
@@ -283,11 +273,11 @@ static inline void load(const struct lw_record_source *source, const struct lw_r
 		value->type = value->number ? VALUE_INT : VALUE_NULL;
 		break;
 	case FIELD_ADDRESS:
-		address_text((const uint8_t *)at, value->text);
+		lw_address_text((const uint8_t *)at, value->text);
 		value->type = VALUE_TEXT;
 		break;
 	case FIELD_GID:
-		address_text((const uint8_t *)at, value->text);
+		lw_address_text((const uint8_t *)at, value->text);
 		value->type = memcmp(at, &(uint8_t[16]){0}, 16) ? VALUE_TEXT : VALUE_NULL;
 		break;
 	}

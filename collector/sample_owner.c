@@ -3,7 +3,6 @@
  * sample_owner.c - whose connection: the process by its descriptors (links in /proc/PID/fd), the interface by
  * the local address.
  */
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 #include <uthash.h>
 
+#include "base/address.h"
 #include "collector/sample_tcp.h"
 
 enum { DESCRIPTORS_MAX = 1 << 17, INODES_MAX = 1 << 17 };
@@ -99,16 +99,6 @@ int lw_owner_scan(int32_t pid, int64_t process_id, struct lw_owned **owned)
 
 /* ---- which interface ------------------------------------------------------------------------------- */
 
-static void address_text(const uint8_t address[16], char text[INET6_ADDRSTRLEN])
-{
-	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-	if (!memcmp(address, mapped, sizeof(mapped)))
-		inet_ntop(AF_INET, address + sizeof(mapped), text, INET6_ADDRSTRLEN);
-	else
-		inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
-}
-
 static bool has_address(const struct lw_device *device, const char *text)
 {
 	size_t n = strlen(text);
@@ -126,8 +116,8 @@ int64_t lw_owner_device(struct lw_samplers *samplers, const struct lw_tcp_connec
 	int64_t device_id = 0, loopback_id = 0;
 	bool is_inside = false;
 
-	address_text(row->local, local);
-	address_text(row->peer, peer);
+	lw_address_text(row->local, local);
+	lw_address_text(row->peer, peer);
 	for (size_t i = 0; i < samplers->devices.n; i++) {
 		const struct lw_device *device = samplers->devices.at[i];
 

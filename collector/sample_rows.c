@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sample_rows.c - readings wait here until a transaction of the collector's takes them along. */
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/address.h"
 #include "collector/sample_tcp.h"
 #include "schema/event.h"
 
@@ -323,13 +323,9 @@ static int store_samples(struct lw_readings *rows)
 
 static void bind_address(sqlite3_stmt *statement, int i, const uint8_t address[16])
 {
-	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 	char text[INET6_ADDRSTRLEN];
 
-	if (!memcmp(address, mapped, sizeof(mapped)))
-		inet_ntop(AF_INET, address + sizeof(mapped), text, sizeof(text));
-	else
-		inet_ntop(AF_INET6, address, text, sizeof(text));
+	lw_address_text(address, text);
 	sqlite3_bind_text(statement, i, text, -1, SQLITE_TRANSIENT);
 }
 

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <uthash.h>
 
+#include "base/address.h"
 #include "base/units.h"
 
 enum {
@@ -377,13 +378,12 @@ static void put(struct lw_samplers *samplers, struct batch *batch, uint8_t famil
 
 static void ask_pending(struct lw_samplers *samplers, struct batch *batch)
 {
-	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 	struct lw_tcp *tcp = samplers->tcp;
 	struct pending *pending;
 
 	lw_vec_foreach (pending, &tcp->pending) {
-		bool is_v4 = !memcmp(pending->local, mapped, sizeof(mapped));
-		size_t skipped = is_v4 ? sizeof(mapped) : 0;
+		bool is_v4 = lw_address_is_v4(pending->local);
+		size_t skipped = is_v4 ? LW_ADDRESS_V4_AT : 0;
 		struct inet_diag_sockid id = {.idiag_sport = htons(pending->local_port),
 			.idiag_dport = htons(pending->peer_port),
 			.idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE}};

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/address.h"
 #include "base/err.h"
 #include "base/units.h"
 #include "collector/netlink.h"
@@ -74,14 +75,10 @@ static void take_info(const char *info, size_t info_bytes, struct lw_tcp_values 
 
 static void take_address(uint8_t family, const __be32 *from, uint8_t to[16])
 {
-	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-	if (family == AF_INET6) {
+	if (family == AF_INET6)
 		memcpy(to, from, 16);
-		return;
-	}
-	memcpy(to, mapped, sizeof(mapped));
-	memcpy(to + sizeof(mapped), from, 4);
+	else
+		lw_address_map(from, to);
 }
 
 int lw_tcp_parse(struct nlmsghdr *message, struct lw_tcp_seen *ret_seen)

@@ -4,6 +4,8 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "base/address.h"
+
 enum { ETHERNET_BYTES = 14, IPV4_BYTES = 20, IPV6_BYTES = 40, TCP_BYTES = 20, UDP_BYTES = 8 };
 enum { MAX_VLAN_TAGS = 4, MAX_EXTENSIONS = 8 };
 enum { ETHERTYPE_IPV4 = 0x0800, ETHERTYPE_IPV6 = 0x86dd };
@@ -138,13 +140,6 @@ static enum lw_packet_status skip_link(
 
 /* ---- IP -------------------------------------------------------------------------------------------- */
 
-static void map_ipv4(const uint8_t *address, uint8_t mapped[16])
-{
-	memset(mapped, 0, 10);
-	memset(mapped + 10, 0xff, 2);
-	memcpy(mapped + 12, address, 4);
-}
-
 /* The packet ends where its IP header says; what the link layer put behind it is no payload. A length
  * of 0 is one that does not fit (BIG TCP): then it ends with the frame. Longer than the frame: a lie. */
 static enum lw_packet_status set_end(struct cursor *c, uint32_t n, uint32_t header_bytes)
@@ -179,8 +174,8 @@ static enum lw_packet_status skip_ipv4(struct cursor *c, struct lw_packet *packe
 	packet->has_ip_id = packet->ip_id != 0;
 	packet->is_fragment = (fragment & 0x1fff) != 0;
 	packet->protocol = c->at[9];
-	map_ipv4(c->at + 12, packet->source);
-	map_ipv4(c->at + 16, packet->destination);
+	lw_address_map(c->at + 12, packet->source);
+	lw_address_map(c->at + 16, packet->destination);
 	status = need(c, header_bytes);
 	skip(c, header_bytes);
 	return status;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/address.h"
 #include "base/err.h"
 
 /* After this time without a packet a flow is counted at another interface (a bond that failed over). */
@@ -178,14 +179,12 @@ static struct lw_flow *find_flow(struct lw_flow_table *table, const struct lw_pa
 static uint32_t find_segment(const struct lw_flow_table *table, const struct lw_flow *flow,
 	const struct lw_packet *packet)
 {
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	uint32_t mss_bytes = flow->mss_bytes, headers_bytes;
 	uint32_t other = flow->reverse == LW_FLOW_NONE ? 0 : table->flows[flow->reverse].mss_bytes;
 
 	if (other && (!mss_bytes || other < mss_bytes))
 		mss_bytes = other;
-	headers_bytes =
-		memcmp(packet->source, mapped, sizeof(mapped)) ? IPV6_TCP_BYTES : IPV4_TCP_BYTES;
+	headers_bytes = lw_address_is_v4(packet->source) ? IPV4_TCP_BYTES : IPV6_TCP_BYTES;
 	if (!mss_bytes && table->mtu_bytes > headers_bytes)
 		mss_bytes = table->mtu_bytes - headers_bytes;
 	return mss_bytes > packet->tcp.options_bytes ? mss_bytes - packet->tcp.options_bytes : 0;

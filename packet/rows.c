@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "packet/rows.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/address.h"
 #include "base/err.h"
 #include "packet/bin_table.h"
 
@@ -103,16 +103,6 @@ int lw_flows_states(struct lw_flow_table *table, bool only_new, struct lw_packet
 		flow->is_stored = true;
 	}
 	return LW_OK;
-}
-
-void lw_address_text(const uint8_t address[16], char *text)
-{
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-	if (!memcmp(address, mapped, sizeof(mapped)))
-		inet_ntop(AF_INET, address + sizeof(mapped), text, INET6_ADDRSTRLEN);
-	else
-		inet_ntop(AF_INET6, address, text, INET6_ADDRSTRLEN);
 }
 
 static int run(struct lw_packet_rows *rows, sqlite3_stmt *statement)

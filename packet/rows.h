@@ -86,7 +86,4 @@ int lw_packet_rows_filter(struct lw_packet_rows *rows, const char *filter);
 int lw_packet_rows_own(struct lw_packet_rows *rows, const struct lw_flow_key *key,
 	int64_t process_id, bool is_sent);
 
-/** lw_address_text() - @address as text; IPv4 when it is mapped. @text: INET6_ADDRSTRLEN bytes. */
-void lw_address_text(const uint8_t address[16], char *text);
-
 #endif /* LAPWING_PACKET_ROWS_H */

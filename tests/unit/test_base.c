@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/address.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "base/units.h"
@@ -95,6 +96,29 @@ static void a_vector_grows(void **state)
 	assert_null(numbers.at);
 }
 
+static void addresses_are_written_as_people_write_them(void **state)
+{
+	static const uint8_t v4[4] = {192, 0, 2, 1};
+	uint8_t address[LW_ADDRESS_BYTES] = {0x20, 0x01, 0x0d, 0xb8, [15] = 7};
+	char text[INET6_ADDRSTRLEN];
+
+	(void)state;
+	assert_false(lw_address_is_v4(address));
+	lw_address_text(address, text);
+	assert_string_equal(text, "2001:db8::7");
+	lw_address_map(v4, address);
+	assert_true(lw_address_is_v4(address));
+	lw_address_text(address, text);
+	assert_string_equal(text, "192.0.2.1");
+	memset(address, 0, sizeof(address)); /* "::", not IPv4's 0.0.0.0 */
+	assert_false(lw_address_is_v4(address));
+	lw_address_text(address, text);
+	assert_string_equal(text, "::");
+	memset(address, 0xff, sizeof(address));
+	lw_address_text(address, text);
+	assert_string_equal(text, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -102,6 +126,7 @@ int main(void)
 		cmocka_unit_test(sizes_are_read_as_people_write_them),
 		cmocka_unit_test(times_survive_format_and_parse),
 		cmocka_unit_test(output_names_expand),
+		cmocka_unit_test(addresses_are_written_as_people_write_them),
 		cmocka_unit_test(a_vector_grows),
 	};
 
