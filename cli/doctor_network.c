@@ -29,13 +29,12 @@ void lw_doctor_check_samplers(
 			"the kernel answers no netlink here: no NIC or TCP counters");
 	else
 		lw_doctor_say(answer, has_nics && has_tcp ? LW_DOCTOR_YES : LW_DOCTOR_UNSURE,
-			"%s%s%s%s%s; ranks in network namespaces of their own: %s",
-			has_nics ? "NICs" : "", has_nics && has_tcp ? ", " : "",
-			has_tcp ? "TCP connections" : "",
-			access("/sys/class/infiniband", F_OK) == 0 ? ", RDMA ports"
-								   : "; no RDMA device is here",
-			has_nics && has_tcp ? "" : ", not all that there could be",
-			lw_netns_may_enter() ? "too" : "not without CAP_SYS_ADMIN");
+			"%s, %s, %s; of ranks in network namespaces of their own %s",
+			has_nics ? "NICs" : "no NICs",
+			has_tcp ? "TCP connections" : "no TCP connections",
+			access("/sys/class/infiniband", F_OK) == 0 ? "RDMA ports"
+								   : "no RDMA port is here",
+			lw_netns_may_enter() ? "too" : "not, without CAP_SYS_ADMIN");
 }
 
 /* The collector captures: its file may have rights that this program has not. */

@@ -451,7 +451,7 @@ static const struct argp_option argp_options[] = {
 		" (default run.lapwing; run-%r.lapwing inside a launcher)",
 		0},
 	{"hooks", 'H', "LIST", 0,
-		"only these, or all but those: mpi,horovod,gloo,ddp,socket,wait,mark,nvtx; -socket (default all; gloo_preamble only when named)",
+		"only these, or all but those: mpi,horovod,gloo,ddp,socket,verbs,wait,mark,nvtx; -socket (default all; gloo_preamble only when named)",
 		0},
 	{"ring-records", 'r', "N", 0, "records a thread can have waiting (default 65536)", 0},
 	{"probe", 'p', "SECONDS", OPTION_ARG_OPTIONAL,
@@ -460,7 +460,7 @@ static const struct argp_option argp_options[] = {
 		" predictions for settings whose message sizes the job itself does not send",
 		0},
 	{"sample-ms", 's', "N", 0,
-		"look at NICs, RDMA ports and TCP connections every N ms; 0 = never (default 100)",
+		"look at NICs, RDMA ports and TCP connections every N ms; 0 = never (default 100; also LAPWING_SAMPLE_MS)",
 		0},
 	{"sysfs-root", KEY_SYSFS_ROOT, "DIR", OPTION_HIDDEN,
 		"counters of NICs and RDMA ports below DIR, not /sys", 0},
@@ -469,11 +469,11 @@ static const struct argp_option argp_options[] = {
 		0},
 	{"pcap", KEY_PCAP, "DEVICE", OPTION_ARG_OPTIONAL,
 		"capture the headers of packets on DEVICE (default: all devices of this network"
-		" namespace); needs the capability CAP_NET_RAW",
+		" namespace); needs the capability CAP_NET_RAW (also LAPWING_PCAP=DEVICE)",
 		0},
 	{"pcap-filter", KEY_PCAP_FILTER, "EXPR", 0,
 		"with --pcap: capture what EXPR (pcap-filter(7)) selects too, not only TCP and RoCE;"
-		" 'port 2049' shows NFS over UDP",
+		" 'port 2049' shows NFS over UDP (also LAPWING_PCAP_FILTER)",
 		0},
 	{"quiet", 'q', NULL, 0, "no summary line on stderr", 0}, {0}};
 

@@ -1,32 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/permission.h"
 
-#include <inttypes.h>
 #include <linux/capability.h>
-#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-/* Which of these sets of this process holds CAP_NET_RAW: "CapBnd", "CapPrm", ... of /proc/self/status. */
-static bool is_in_set(const char *name)
-{
-	FILE *file = fopen("/proc/self/status", "re");
-	uint64_t set = 0;
-	char line[256];
-
-	while (file && fgets(line, sizeof(line), file)) {
-		size_t n = strlen(name);
-
-		if (!strncmp(line, name, n) && line[n] == ':')
-			sscanf(line + n + 1, "%" SCNx64, &set);
-	}
-	if (file)
-		fclose(file);
-	return set >> CAP_NET_RAW & 1;
-}
 
 void lw_permission_explain(char *text, size_t text_bytes)
 {
@@ -34,7 +14,7 @@ void lw_permission_explain(char *text, size_t text_bytes)
 	ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
 
 	own[n > 0 ? n : 0] = '\0';
-	if (!is_in_set("CapBnd"))
+	if (prctl(PR_CAPBSET_READ, CAP_NET_RAW, 0, 0, 0) == 0)
 		snprintf(text, text_bytes,
 			"CAP_NET_RAW is missing, and this container or service may not have it at all:"
 			" start it with that capability (docker run --cap-add NET_RAW)");
@@ -66,11 +46,17 @@ void lw_permission_raise(void)
 	syscall(SYS_capset, &header, sets);
 }
 
+/* Only this one: samplers enter network namespaces with another. */
 void lw_permission_drop(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct none[2] = {{0}};
+	struct __user_cap_data_struct sets[2] = {{0}};
+	const uint32_t others = ~(1u << CAP_NET_RAW);
 
-	if (geteuid() != 0)
-		syscall(SYS_capset, &header, none);
+	if (geteuid() == 0 || syscall(SYS_capget, &header, sets) < 0)
+		return;
+	sets[0].effective &= others;
+	sets[0].permitted &= others;
+	sets[0].inheritable &= others;
+	syscall(SYS_capset, &header, sets);
 }

@@ -11,7 +11,7 @@ void lw_permission_explain(char *text, size_t text_bytes);
 /** lw_permission_raise() - use a capability that the program's file permits without making it effective. */
 void lw_permission_raise(void);
 
-/** lw_permission_drop() - a capability that came with the program's file is not needed any more. */
+/** lw_permission_drop() - that capability is not needed any more; root keeps it. */
 void lw_permission_drop(void);
 
 #endif /* LAPWING_COLLECTOR_PERMISSION_H */
