@@ -16,13 +16,21 @@ set -euo pipefail
 cache=${GUEST_KERNEL_DIR:-$HOME/.cache/lapwing-guest}
 modules=(virtio_pci virtio_net 9pnet_virtio 9p crc32_generic crc32c_generic veth tcp_diag rdma_ucm ib_uverbs rdma_rxe)
 
+kernel_package() {
+  apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends: linux-image/ && !n++ {print $2}' || true
+}
+
 fetch_kernel() {
   local image
   mkdir -p "$cache"
   exec 9>"$cache/lock"
   flock 9
   if ! ls "$cache"/boot/vmlinuz-* >/dev/null 2>&1; then
-    image=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image/ {print $2; exit}')
+    image=$(kernel_package)
+    if [ -z "$image" ]; then # a machine whose package lists were thrown away
+      apt-get update -q >&2
+      image=$(kernel_package)
+    fi
     (cd "$cache" && apt-get download -q "$image" >&2 && dpkg -x "$image"_*.deb . && rm -f "$image"_*.deb)
   fi
   kernel=$(find "$cache/boot" -name 'vmlinuz-*' | sort | head -n 1)
