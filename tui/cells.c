@@ -18,7 +18,6 @@ static const struct {
 	[LW_GLYPH_WAIT] = {0x00b7, '.'},      /* middle dot */
 	[LW_GLYPH_ALLREDUCE] = {0x2593, 'A'}, /* dark shade */
 	[LW_GLYPH_MISC] = {0x25aa, 'm'},      /* small square */
-	[LW_GLYPH_GPU] = {0x25a0, 'G'},       /* square */
 	[LW_GLYPH_EXPOSED] = {0x2592, 'x'},   /* medium shade */
 	[LW_GLYPH_IDLE] = {0x2581, '_'},      /* low line */
 	[LW_GLYPH_LINE] = {0x2500, '-'},

@@ -29,7 +29,6 @@ enum lw_style {
 	LW_STYLE_WAIT,
 	LW_STYLE_ALLREDUCE,
 	LW_STYLE_MISC,
-	LW_STYLE_GPU,
 	LW_STYLE_EXPOSED,
 	LW_STYLE_IDLE,
 	LW_STYLE_HEAT_FIRST,                          /* little .. */
@@ -43,7 +42,6 @@ enum lw_glyph { /* each also has an ASCII form */
 	LW_GLYPH_WAIT,
 	LW_GLYPH_ALLREDUCE,
 	LW_GLYPH_MISC,
-	LW_GLYPH_GPU,
 	LW_GLYPH_EXPOSED,
 	LW_GLYPH_IDLE,
 	LW_GLYPH_LINE, /* horizontal */
@@ -122,7 +120,6 @@ enum lw_lane { /* what a stretch of time was */
 	LW_LANE_WAIT,
 	LW_LANE_ALLREDUCE,
 	LW_LANE_MISC,
-	LW_LANE_GPU,
 	LW_LANE_EXPOSED,
 	LW_LANE_IDLE,
 	LW_LANE_COUNT

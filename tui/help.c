@@ -63,8 +63,6 @@ int lw_help_draw(const struct lw_app *app, struct lw_pane pane, int top)
 	w.y++;
 	lw_pane_print(pane, 1, w.y++, LW_STYLE_STRONG, "Times");
 	for (int i = 0; i < LW_LANE_COUNT; i++) {
-		if (i == LW_LANE_GPU) /* no record of it yet */
-			continue;
 		lw_pane_rune(
 			pane, 1, w.y, lw_lanes[i].style, lw_glyph(pane.cells, lw_lanes[i].glyph));
 		lw_pane_print(pane, 3, w.y++, LW_STYLE_TEXT, "%s", lw_lanes[i].name);

@@ -5,6 +5,8 @@
 
 #include "tui/live_model.h"
 
+#define LEAST_SPAN_NS (100 * LW_NS_PER_MS) /* over less, a rate is chance */
+
 /* NULL: nothing is known of that time. */
 static const struct lw_live_slot *slot_at(const struct lw_live_rank *rank, int64_t number)
 {
@@ -35,48 +37,92 @@ static double per(double amount, double n)
 	return n > 0 ? amount / n : (double)NAN;
 }
 
-struct lw_live_figures *lw_live_rank_figures(const struct lw_live_model *model,
-	const struct lw_live_rank *rank, int64_t to_ns, int64_t window_ns,
-	struct lw_live_figures *ret)
+static double rate(double amount, int64_t span_ns)
 {
-	int64_t last = to_ns / LW_LIVE_SLOT_NS, n = window_ns / LW_LIVE_SLOT_NS;
-	int64_t from_ns, until_ns = to_ns;
-	struct lw_live_slot sum = {0};
-	bool is_plain = !model->has_batches;
-	int64_t counting_ns;
-	double span_s;
+	return span_ns < LEAST_SPAN_NS ? (double)NAN : per(amount, (double)span_ns * 1e-9);
+}
 
-	if (n > LW_LIVE_SLOTS)
-		n = LW_LIVE_SLOTS;
-	from_ns = (last - n + 1) * LW_LIVE_SLOT_NS;
-	for (int64_t i = last - n + 1; i <= last; i++) {
+/* Slots @first to @last; what is in the last one is known up to *@ret_until_ns. */
+static struct lw_live_slot sum_slots(const struct lw_live_model *model,
+	const struct lw_live_rank *rank, int64_t first, int64_t to_ns, int64_t *ret_until_ns)
+{
+	int64_t last = to_ns / LW_LIVE_SLOT_NS, until_ns = (last + 1) * LW_LIVE_SLOT_NS;
+	int64_t newest_ns = model->newest_ns > to_ns ? model->newest_ns : to_ns;
+	struct lw_live_slot sum = {0};
+
+	for (int64_t i = first; i <= last; i++) {
 		const struct lw_live_slot *slot = slot_at(rank, i);
 
 		if (slot)
 			add(&sum, slot);
 	}
-	if (from_ns < rank->start_ns) /* a rate is over the time in which the rank was there */
-		from_ns = rank->start_ns;
+	if (until_ns > newest_ns)
+		until_ns = newest_ns;
 	if (rank->ended != LW_LIVE_RUNS && until_ns > rank->end_ns)
 		until_ns = rank->end_ns;
+	*ret_until_ns = until_ns;
+	return sum;
+}
+
+/* As in the report, what was before the first step does not count, where steps are known. */
+static void find_exposed(const struct lw_live_model *model, const struct lw_live_rank *rank,
+	int64_t from_ns, int64_t to_ns, struct lw_live_figures *figures)
+{
+	bool is_plain = !model->has_batches;
+	struct lw_live_slot sum;
+	int64_t until_ns;
+
+	figures->exposed_frac = NAN;
+	if (is_plain && rank->is_exposed_unknown)
+		figures->why_not_exposed = "operations are nonblocking";
+	else if (is_plain && !rank->n_ops)
+		figures->why_not_exposed = "no blocking operation was recorded yet";
+	else if (!is_plain && !model->has_waits)
+		figures->why_not_exposed = "no wait of a training thread was recorded yet";
+	if (figures->why_not_exposed)
+		return;
+	if (rank->counting_ns > from_ns) /* slots are whole */
+		from_ns = (rank->counting_ns + LW_LIVE_SLOT_NS - 1) / LW_LIVE_SLOT_NS *
+			  LW_LIVE_SLOT_NS;
+	sum = sum_slots(model, rank, from_ns / LW_LIVE_SLOT_NS, to_ns, &until_ns);
+	figures->exposed_frac = rate((double)sum.blocked_ns * 1e-9, until_ns - from_ns);
+	if (isnan(figures->exposed_frac))
+		figures->why_not_exposed = "too little of this window is known";
+	else if (figures->exposed_frac > 1) /* threads that wait at once add up */
+		figures->exposed_frac = 1;
+}
+
+struct lw_live_figures *lw_live_rank_figures(const struct lw_live_model *model,
+	const struct lw_live_rank *rank, int64_t to_ns, int64_t window_ns,
+	struct lw_live_figures *ret)
+{
+	int64_t n = window_ns / LW_LIVE_SLOT_NS, first, from_ns, until_ns, counting_ns;
+	struct lw_live_slot sum;
+
+	if (n > LW_LIVE_SLOTS)
+		n = LW_LIVE_SLOTS;
+	first = to_ns / LW_LIVE_SLOT_NS - n + 1;
+	from_ns = first * LW_LIVE_SLOT_NS;
+	sum = sum_slots(model, rank, first, to_ns, &until_ns);
+	if (from_ns < rank->start_ns) /* a rate is over the time in which the rank was there */
+		from_ns = rank->start_ns;
 	counting_ns = rank->counting_ns > from_ns ? rank->counting_ns : from_ns;
-	span_s = (double)(until_ns - from_ns) * 1e-9;
 	*ret = (struct lw_live_figures){
 		.step_ns = per((double)sum.steps_ns, sum.n_steps),
 		.steps_per_s = per(sum.n_steps, (double)(until_ns - counting_ns) * 1e-9),
-		.ops_per_s = per(sum.n_ops, span_s),
-		.sent_bytes_per_s = rank->has_traffic ? per(sum.sent_bytes, span_s) : (double)NAN,
-		.received_bytes_per_s =
-			rank->has_traffic ? per(sum.received_bytes, span_s) : (double)NAN,
+		.ops_per_s = rate(sum.n_ops, until_ns - from_ns),
+		.sent_bytes_per_s =
+			rank->has_traffic ? rate(sum.sent_bytes, until_ns - from_ns) : (double)NAN,
+		.received_bytes_per_s = rank->has_traffic
+						? rate(sum.received_bytes, until_ns - from_ns)
+						: (double)NAN,
 		.late_ns = per((double)sum.late_ns, sum.n_late),
 		.last_frac = per(sum.n_last, sum.n_late),
 		.n_steps = sum.n_steps,
 		.n_late = sum.n_late,
 		.n_lost = sum.n_lost,
-		.exposed_frac = NAN,
 	};
-	if (is_plain ? !rank->is_exposed_unknown && rank->n_ops : model->has_waits)
-		ret->exposed_frac = fmin(per((double)sum.blocked_ns * 1e-9, span_s), 1);
+	find_exposed(model, rank, from_ns, to_ns, ret);
 	return ret;
 }
 
@@ -95,7 +141,9 @@ struct lw_live_figures *lw_live_job_figures(const struct lw_live_model *model, i
 	size_t n_step = 0, n_rate = 0, n_exposed = 0, n_ops = 0, n_sent = 0, n_received = 0;
 	const struct lw_live_rank *rank;
 
-	*ret = (struct lw_live_figures){.late_ns = NAN, .last_frac = NAN};
+	*ret = (struct lw_live_figures){.late_ns = NAN,
+		.last_frac = NAN,
+		.why_not_exposed = model->ranks.n ? "no rank runs" : "nothing was recorded yet"};
 	lw_vec_foreach (rank, &model->ranks) {
 		struct lw_live_figures one;
 
@@ -106,6 +154,7 @@ struct lw_live_figures *lw_live_job_figures(const struct lw_live_model *model, i
 		if (rank->ended == LW_LIVE_RUNS) {
 			add_known(&rate, &n_rate, one.steps_per_s);
 			add_known(&exposed, &n_exposed, one.exposed_frac);
+			ret->why_not_exposed = one.why_not_exposed;
 		}
 		add_known(&ops, &n_ops, one.ops_per_s);
 		add_known(&sent, &n_sent, one.sent_bytes_per_s);
@@ -119,6 +168,8 @@ struct lw_live_figures *lw_live_job_figures(const struct lw_live_model *model, i
 	ret->step_ns = per(step_ns, (double)n_step);
 	ret->steps_per_s = per(rate, (double)n_rate);
 	ret->exposed_frac = per(exposed, (double)n_exposed);
+	if (n_exposed)
+		ret->why_not_exposed = NULL;
 	ret->ops_per_s = per(ops, (double)n_ops);
 	ret->sent_bytes_per_s = n_sent ? sent : (double)NAN;
 	ret->received_bytes_per_s = n_received ? received : (double)NAN;

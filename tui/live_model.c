@@ -122,7 +122,7 @@ int lw_live_see_process(struct lw_live_model *model, const struct lw_live_proces
 	rank->start_ns = process->start_ns;
 	rank->ended = process->ended;
 	note_time(model, rank, process->end_ns);
-	if (!model->first_ns || process->start_ns < model->first_ns)
+	if (!model->first_ns || (process->start_ns && process->start_ns < model->first_ns))
 		model->first_ns = process->start_ns;
 	return LW_OK;
 }
@@ -237,6 +237,10 @@ void lw_live_see_mark(struct lw_live_model *model, struct lw_live_rank *rank, in
 		rank->has_marks = true;
 		rank->boundary_ns = rank->counting_ns = 0;
 		rank->n_steps = 0;
+		for (size_t i = 0; i < LW_LIVE_SLOTS; i++) { /* counts of a time add up to it */
+			rank->slots[i].n_steps = 0;
+			rank->slots[i].steps_ns = 0;
+		}
 	}
 	end_step(rank, at_ns);
 }

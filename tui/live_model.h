@@ -12,7 +12,8 @@
  *	         user's (lapwing_mark.h) to the next; a plain MPI program: every ops_per_step operations, once
  *	         an analysis has told how many
  *	exposed  recorded waits of the training thread, each up to the end of the last operation in it: what
- *	         comes after is idle (docs/phases.md). A plain program's blocking collectives are its waits
+ *	         comes after is idle (docs/phases.md). A plain program's blocking collectives are its waits.
+ *	         A share of the time since the first step began; while steps are not known, since the first record
  *	late     at the operation of a step that its ranks came to most apart (of which one waited longest for
  *		 another): when this rank had the last of its tensors queued (a plain program: entered it), after
  *		 the first rank. While steps are not known: at each operation
@@ -195,8 +196,9 @@ int lw_live_see_traffic(struct lw_live_model *model, struct lw_live_rank *rank, 
 struct lw_live_figures {
 	double step_ns, steps_per_s, exposed_frac, ops_per_s;
 	double sent_bytes_per_s, received_bytes_per_s;
-	double late_ns;   /* mean over steps, after the first rank; see above */
-	double last_frac; /* of the steps it came last in */
+	double late_ns;              /* mean over steps, after the first rank; see above */
+	double last_frac;            /* of the steps it came last in */
+	const char *why_not_exposed; /* static; NULL where it is known */
 	uint64_t n_steps, n_late, n_lost;
 };
 

@@ -30,6 +30,14 @@ static bool is_time(const struct lw_live_rows *rows, int64_t start_ns, int64_t e
 	return start_ns > 0 && end_ns >= start_ns && end_ns <= rows->now_ns + LW_NS_PER_S;
 }
 
+/* Of a process; 0: not known, or none of this host's clock. */
+static int64_t time_of(const struct lw_live_rows *rows, sqlite3_stmt *row, int i)
+{
+	int64_t at_ns = sqlite3_column_int64(row, i);
+
+	return is_time(rows, at_ns, at_ns) ? at_ns : 0;
+}
+
 /* ---- one row of each table; column 0 is the thread or process --------------------------------------- */
 
 static struct lw_live_rank *rank_of_thread(struct lw_live_rows *rows, sqlite3_stmt *row)
@@ -214,8 +222,8 @@ static int read_processes(struct lw_live_rows *rows)
 		const struct lw_live_process process = {
 			.process_id = sqlite3_column_int64(row, 0),
 			.pid = sqlite3_column_int64(row, 1),
-			.start_ns = sqlite3_column_int64(row, 2),
-			.end_ns = sqlite3_column_int64(row, 3),
+			.start_ns = time_of(rows, row, 2),
+			.end_ns = time_of(rows, row, 3),
 			.rank = known(row, 4),
 			.size = known(row, 5),
 			.framework = sqlite3_column_int(row, 6),

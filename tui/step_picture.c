@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 
-enum { NAME_WIDTH = 18, LEAST_WIDTH = 10, MOST_COLUMNS = 512, LEGEND_WIDTH = 26 };
+enum { NAME_WIDTH = 18, LEAST_WIDTH = 10, MOST_COLUMNS = 512 };
 
 struct axis { /* of the timeline */
 	int x, width;
@@ -82,12 +82,16 @@ static void draw_wire(struct lw_pane pane, const struct axis *axis, int y, const
 	}
 }
 
+/* The traces are in the order of the run's ranks, which need not begin at 0; what is added has no number yet. */
 static void draw_rank(struct lw_pane pane, const struct axis *axis, int y, uint32_t r,
-	const char *name, const struct lw_trace *trace)
+	const struct lw_run *run, const char *name, const struct lw_trace *trace)
 {
 	const struct lw_trace_rank *rank = &trace->ranks[r];
 
-	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "rank %u %s", r, name);
+	if (r < run->ranks.n)
+		lw_pane_print(pane, 1, y, LW_STYLE_DIM, "rank %d %s", run->ranks.at[r].rank, name);
+	else
+		lw_pane_print(pane, 1, y, LW_STYLE_DIM, "added %zu %s", r + 1 - run->ranks.n, name);
 	draw_stretch(pane, axis, y, LW_LANE_COMPUTE, rank->resumed_ns, rank->end_ns);
 	draw_stretch(pane, axis, y, LW_LANE_EXPOSED, rank->blocked_ns, rank->resumed_ns);
 	draw_stretch(pane, axis, y, LW_LANE_COMPUTE, rank->start_ns, rank->blocked_ns);
@@ -102,30 +106,34 @@ static double last_ns(const struct lw_trace *trace)
 	return ns;
 }
 
-/* What it is, and which glyph is no batch. */
+/* What it is, and which glyph is no batch: shorter words leave room for that on a narrow screen. */
 static void draw_heading(struct lw_pane pane, const struct axis *axis,
 	const struct lw_trace *replayed, const struct lw_trace *predicted)
 {
+	static const struct {
+		int least_width;
+		const char *what, *exposed;
+	} headings[] = {
+		{120, "one ordinary step, ", "exposed: the rank waits"},
+		{0, "one step, ", "exposed"},
+	};
+	size_t i = pane.width < headings[0].least_width;
+	int x = pane.width - 3 - lw_text_width(headings[i].exposed);
 	char whole[LW_UNIT_TEXT_BYTES], passes[48] = "", text[192];
-	bool has_legend = pane.width >= 120;
 
 	if (predicted->n_passes > 1)
 		snprintf(passes, sizeof(passes), ", of %u passes", predicted->n_passes);
-	snprintf(text, sizeof(text),
-		"one ordinary step, 0 to %s; %zu batches, predicted %zu%s; low: partly busy",
-		lw_ns_format(axis->whole_ns, whole), replayed->ops.n, predicted->ops.n, passes);
-	lw_pane_text(
-		pane, 1, 0, pane.width - 2 - (has_legend ? LEGEND_WIDTH : 0), LW_STYLE_DIM, text);
-	if (!has_legend)
-		return;
-	lw_pane_rune(pane, pane.width - LEGEND_WIDTH, 0, LW_STYLE_EXPOSED,
-		lw_glyph(pane.cells, LW_GLYPH_EXPOSED));
-	lw_pane_print(
-		pane, pane.width - LEGEND_WIDTH + 2, 0, LW_STYLE_DIM, "exposed: the rank waits");
+	snprintf(text, sizeof(text), "%s0 to %s; %zu batches, predicted %zu%s; low: partly busy",
+		headings[i].what, lw_ns_format(axis->whole_ns, whole), replayed->ops.n,
+		predicted->ops.n, passes);
+	lw_pane_text(pane, 1, 0, x - 2, LW_STYLE_DIM, text);
+	lw_pane_rune(pane, x, 0, LW_STYLE_EXPOSED,
+		lw_glyph(pane.cells, lw_lanes[LW_LANE_EXPOSED].glyph));
+	lw_pane_print(pane, x + 2, 0, LW_STYLE_DIM, "%s", headings[i].exposed);
 }
 
-int lw_step_picture(
-	struct lw_pane pane, const struct lw_trace *replayed, const struct lw_trace *predicted)
+int lw_step_picture(struct lw_pane pane, const struct lw_run *run, const struct lw_trace *replayed,
+	const struct lw_trace *predicted)
 {
 	struct axis axis = {1 + NAME_WIDTH, pane.width - NAME_WIDTH - 2, 0};
 	int y = 1;
@@ -148,8 +156,8 @@ int lw_step_picture(
 			break;
 		}
 		if (has_both)
-			draw_rank(pane, &axis, y++, r, "replayed", replayed);
-		draw_rank(pane, &axis, y++, r, "predicted", predicted);
+			draw_rank(pane, &axis, y++, r, run, "replayed", replayed);
+		draw_rank(pane, &axis, y++, r, run, "predicted", predicted);
 	}
 	return y < pane.height ? y : pane.height;
 }

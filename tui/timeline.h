@@ -35,7 +35,8 @@ struct lw_timeline {
 	int64_t from_ns, column_ns; /* the screen's left edge, relative; a column */
 	int64_t cursor_ns;          /* in the cursor's column */
 	int32_t group;              /* selected, LW_NONE */
-	size_t n_in_column;         /* operations under the cursor */
+	size_t n_in_column;         /* operations under the cursor: at least so many, */
+	bool is_more_in_column;     /* and more */
 	int32_t to_fit;             /* step that the next drawing zooms to, or LW_TIMELINE_FIT_.. */
 	size_t details_top;
 	int n_columns;  /* of the screen as it was drawn last */

@@ -117,7 +117,8 @@ static void say_what(const struct lw_timeline *timeline, const struct lw_batch *
 	if (batch->flags & LW_COLL_FAILED)
 		n = add(text, n, ", FAILED");
 	if (timeline->n_in_column > 1)
-		add(text, n, "; 1 of %zu in this column", timeline->n_in_column);
+		add(text, n, "; 1 of %s%zu in this column",
+			timeline->is_more_in_column ? "over " : "", timeline->n_in_column);
 }
 
 static void say_when(const struct lw_timeline *timeline, const struct lw_batch *batch, char *text)

@@ -90,6 +90,38 @@ static int64_t begin_ns(const struct lw_rank *rank, const struct lw_batch *batch
 	return first_ns;
 }
 
+/* Of @n batches, the first one up to which one ends at @at_ns or later. */
+static size_t first_reaching(const int64_t *reach_ns, size_t n, int64_t at_ns)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (reach_ns[middle] < at_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* How many that began before the column, which are @n, are in it: those of an age ago are not looked at. */
+static size_t n_reaching_in(struct lw_timeline *timeline, size_t n, int64_t from_ns)
+{
+	const struct lw_rank *rank = rank_of(timeline);
+	size_t first =
+		first_reaching(timeline->lanes.ranks[timeline->rank].reach_ns, n, from_ns + 1);
+	size_t n_in = 0;
+
+	timeline->is_more_in_column = n - first > MAX_LOOKS;
+	if (timeline->is_more_in_column)
+		first = n - MAX_LOOKS;
+	for (size_t i = first; i < n; i++)
+		n_in += rank->batches.at[i].end_ns > from_ns;
+	return n_in;
+}
+
 /* Of a rank: the operation that takes most of the column; else the next one, where it has begun to wait. */
 static int32_t select_batch(struct lw_timeline *timeline)
 {
@@ -97,20 +129,23 @@ static int32_t select_batch(struct lw_timeline *timeline)
 	const int64_t *reach_ns = timeline->lanes.ranks[timeline->rank].reach_ns;
 	int64_t from_ns = lw_timeline_column_start(timeline) + origin_ns(timeline), most_ns = -1;
 	int64_t to_ns = from_ns + timeline->column_ns;
-	size_t end = n_started(rank, to_ns), looks = 0;
+	size_t first = n_started(rank, from_ns), end = n_started(rank, to_ns);
 	int32_t best = LW_NONE;
 
-	timeline->n_in_column = 0;
-	for (size_t i = end; i-- > 0 && reach_ns[i] > from_ns && looks++ < MAX_LOOKS;) {
+	timeline->n_in_column = end - first + n_reaching_in(timeline, first, from_ns);
+	/* of those that began before the column, the one that ends last, or the first that takes all of it */
+	if (first > 0 && reach_ns[first - 1] > from_ns) {
+		int64_t reach = reach_ns[first - 1] < to_ns ? reach_ns[first - 1] : to_ns;
+
+		best = (int32_t)first_reaching(reach_ns, first, reach);
+		most_ns = reach - from_ns;
+	}
+	for (size_t i = first; i < end; i++) {
 		const struct lw_batch *batch = &rank->batches.at[i];
-		int64_t start_ns = batch->start_ns > from_ns ? batch->start_ns : from_ns;
 		int64_t end_ns = batch->end_ns < to_ns ? batch->end_ns : to_ns;
 
-		if (batch->end_ns <= from_ns)
-			continue;
-		timeline->n_in_column++;
-		if (end_ns - start_ns >= most_ns) {
-			most_ns = end_ns - start_ns;
+		if (end_ns - batch->start_ns > most_ns) {
+			most_ns = end_ns - batch->start_ns;
 			best = (int32_t)i;
 		}
 	}
@@ -149,6 +184,7 @@ static int32_t select_occurrence(struct lw_timeline *timeline)
 	const struct lw_batch *batch;
 
 	timeline->n_in_column = 0;
+	timeline->is_more_in_column = false;
 	if (at == tensors->first[t + 1])
 		return LW_NONE;
 	batch = &rank->batches.at[tensors->occurrences[at].batch];
@@ -215,6 +251,7 @@ void lw_timeline_go(struct lw_timeline *timeline, size_t index, int n_columns)
 	lw_timeline_show(timeline, timeline->cursor_ns, n_columns);
 	timeline->group = batch->group;
 	timeline->n_in_column = 1;
+	timeline->is_more_in_column = false;
 	timeline->details_top = 0;
 }
 

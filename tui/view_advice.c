@@ -22,6 +22,7 @@ enum { MOST_COPY_LINES = 3, LEAST_STORY = 8, ROOMY = 30 };
 
 struct state {
 	const struct lw_advice_list *list; /* of the analysis that was opened */
+	const struct lw_run *run;
 	struct lw_table table;
 	bool is_story;
 	struct lw_lines story;
@@ -214,6 +215,7 @@ static int open(struct lw_view *view)
 
 	drop_traces(state); /* of another analysis */
 	state->list = &view->data->analysis->advice;
+	state->run = view->data->analysis->run;
 	if (state->list->replay)
 		state->replayed = lw_share_of(state->list->replay, &state->list->base);
 	state->measured = lw_share_measured(&view->data->analysis->summary);
@@ -363,7 +365,7 @@ static int draw_pictures(const struct state *state, struct lw_pane pane, size_t 
 			state->why_no_trace, "");
 	else if (state->predicted_trace.ranks && y + LW_STEP_PICTURE_LEAST <= pane.height)
 		y += lw_step_picture(lw_pane_part(pane, 0, y, pane.width, pane.height - y),
-			&state->replayed_trace, &state->predicted_trace);
+			state->run, &state->replayed_trace, &state->predicted_trace);
 	return y;
 }
 

@@ -174,10 +174,8 @@ static void draw_exposed(const struct picture *picture, struct lw_pane pane)
 
 	lw_pane_print(pane, 1, 3, LW_STYLE_DIM, "exposed");
 	if (isnan(frac)) {
-		lw_pane_print(pane, 10, 3, LW_STYLE_DIM, "? not known: %s",
-			picture->model->has_batches
-				? "no wait of a training thread was recorded yet"
-				: "no blocking operation was recorded yet");
+		lw_pane_print(
+			pane, 10, 3, LW_STYLE_DIM, "? not known: %s", picture->job.why_not_exposed);
 		return;
 	}
 	lw_pane_print(pane, 10, 3, LW_STYLE_STRONG, "%.1f %%", 100 * frac);

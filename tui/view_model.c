@@ -145,7 +145,7 @@ static int draw_replay(const struct lw_model_state *state, struct lw_pane pane, 
 		return lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_WARN, text);
 	}
 	snprintf(text, sizeof(text),
-		"replayed as recorded, a step of %s (measured) is off by %.1f %%: %s too %s",
+		"replayed as recorded, a step of %s (measured, middle half) is off by %.1f %%: %s too %s",
 		lw_ns_format(replay->recorded_ns, step), 100 * replay->error_frac,
 		lw_ns_format(fabs(replay->bias_ns), bias), replay->bias_ns > 0 ? "short" : "long");
 	if (pane.height < SMALL) {
@@ -260,7 +260,10 @@ static struct lw_table *table_of(struct lw_model_state *state)
 
 static bool find(struct lw_view *view, const char *text, int by)
 {
-	return lw_table_find(table_of(view->state), text, by);
+	struct lw_model_state *state = view->state;
+
+	/* scaling is no list: what would be found is not shown */
+	return state->side != LW_MODEL_SCALING && lw_table_find(table_of(state), text, by);
 }
 
 static bool copy(struct lw_view *view, FILE *out)

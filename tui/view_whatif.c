@@ -162,7 +162,7 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	y += is_roomy;
 	if (state->reply.is_known && state->trace.ranks)
 		lw_step_picture(lw_pane_part(pane, 0, y, pane.width, pane.height - y),
-			&state->replayed_trace, &state->trace);
+			view->data->analysis->run, &state->replayed_trace, &state->trace);
 }
 
 /* ---- requests ----------------------------------------------------------------------------------- */

@@ -26,7 +26,7 @@
 	"tensors come and go from step to step, or some have no ready times: together they hold other bytes than a step sends, and a model of one mean step counts each once"
 #define LW_FIT_NO_MODEL_Q "needs what osf needs, and the fusion threshold and cycle time in force"
 #define LW_FIT_FIGURES(X)                                                                                         \
-	X(STEP_NS, "step_ns", "mean over counted steps and ranks", "no step counts")                              \
+	X(STEP_NS, "mean_step_ns", "mean over counted steps and ranks", "no step counts")                         \
 	X(FORWARD_NS, "forward_ns",                                                                               \
 		"start of the step to the first ready gradient: forward, and backward of its layer",              \
 		LW_FIT_NO_READY)                                                                                  \

@@ -96,10 +96,10 @@ static void steps_and_exposed_time_follow_the_rows_that_appear(void **state)
 
 		assert_true(fabs(f.step_ns - step_ns) < 0.001 * step_ns);
 		assert_true(fabs(f.steps_per_s - 1e9 / step_ns) < 1.5);
-		/* over the time since its first record, at 0.5 s: it trained from 1 s to 3 s */
-		/* all of the wait but the time from the last operation's end to resuming is exposed */
-		assert_true(fabs(f.exposed_frac -
-				    (double)(wait_ns - spec.resume_ns) / step_ns * 2 / 2.5) < 0.02);
+		/* of the time since the first step began, as in a report; all of the wait but the time
+		 * from the last operation's end to resuming */
+		assert_true(
+			fabs(f.exposed_frac - (double)(wait_ns - spec.resume_ns) / step_ns) < 0.02);
 	}
 	end(&g);
 }
@@ -331,6 +331,81 @@ static void marks_of_the_user_win(void **state)
 	end(&g);
 }
 
+/* Held anywhere: a share is of time that is known, and counts are of what was there by then. */
+static void a_held_picture_says_nothing_of_what_is_not_known(void **state)
+{
+	struct make_run spec = make_run_job(1, 100);
+	double step_ns = (double)make_run_step_ns(&spec), most = 0;
+	struct lw_live_figures f;
+	int n_known = 0;
+	struct growing g;
+
+	(void)state;
+	begin(&g, &spec);
+	appear(&g, 0);
+	grow_to(&g, 2 * S);
+	ok(lw_live_hold(g.live, true));
+	for (g.live->back_ns = 0; g.live->held_ns - g.live->back_ns > S / 4;
+		g.live->back_ns += 10 * MS) {
+		int64_t to_ns = lw_live_to_ns(g.live);
+
+		f = figures_of(&g, 0);
+		assert_int_equal(isnan(f.exposed_frac), f.why_not_exposed != NULL);
+		assert_false(to_ns < S - S / 4 && !isnan(f.exposed_frac));
+		if (isnan(f.exposed_frac))
+			continue;
+		most = fmax(most, f.exposed_frac);
+		n_known++;
+		assert_true(fabs(f.steps_per_s - 1e9 / step_ns) < 0.15e9 / step_ns);
+	}
+	assert_true(n_known > 50 && most < 0.5);
+	end(&g);
+}
+
+static void steps_of_before_the_first_mark_are_not_counted_with_marks(void **state)
+{
+	struct make_run spec = make_run_job(1, 60);
+	struct growing g;
+
+	(void)state;
+	begin(&g, &spec);
+	appear(&g, 0);
+	grow_to(&g, 1500 * MS);
+	assert_true(figures_of(&g, 0).n_steps > 5);
+	for (int i = 0; i < 3; i++)
+		execute(&g, "INSERT INTO range VALUES(1, %d, %lld, %lld, 1, NULL, %d)", 9000 + i,
+			(long long)(1500 * MS + i * MS), (long long)(1500 * MS + i * MS), i);
+	ok(lw_live_look(g.live, 1900 * MS));
+	assert_int_equal(g.live->model.ranks.at[0].n_steps, 2);
+	/* what the picture takes back from the total is never more than that */
+	assert_int_equal(figures_of(&g, 0).n_steps, 2);
+	assert_int_equal(figures_of(&g, 0).step_ns, MS);
+	end(&g);
+}
+
+static void times_that_cannot_be_are_not_known(void **state)
+{
+	static const char *const times[] = {"-9223372036854775807", "9223372036854775807"};
+	struct make_run spec = make_run_job(2, 60);
+	struct growing g;
+
+	(void)state;
+	begin(&g, &spec);
+	appear(&g, 0);
+	appear(&g, 1);
+	grow_to(&g, 1200 * MS);
+	for (int i = 0; i < 2; i++) {
+		execute(&g, "UPDATE process SET start_ns = %s, end_ns = %s WHERE rank = 1",
+			times[i], times[i]);
+		grow_to(&g, (1300 + 100 * i) * MS);
+		assert_int_equal(g.live->model.ranks.at[1].start_ns, 0);
+		assert_true(g.live->model.first_ns > 0);
+		assert_in_range(g.live->model.newest_ns, S, 2 * S);
+		assert_in_range(g.live->model.ranks.at[1].end_ns, S, 2 * S);
+	}
+	end(&g);
+}
+
 static void traffic_is_spread_over_the_time_since_the_sample_before(void **state)
 {
 	struct make_run spec = make_run_job(1, 100);
@@ -423,6 +498,9 @@ int main(void)
 		cmocka_unit_test(new_rows_are_found_without_a_scan),
 		cmocka_unit_test(of_a_long_run_only_the_last_minute_is_read),
 		cmocka_unit_test(marks_of_the_user_win),
+		cmocka_unit_test(a_held_picture_says_nothing_of_what_is_not_known),
+		cmocka_unit_test(steps_of_before_the_first_mark_are_not_counted_with_marks),
+		cmocka_unit_test(times_that_cannot_be_are_not_known),
 		cmocka_unit_test(traffic_is_spread_over_the_time_since_the_sample_before),
 		cmocka_unit_test(a_snapshot_is_a_run_file_of_what_is_known),
 		cmocka_unit_test(keys_that_the_hints_promise_are_those_that_work),

@@ -305,6 +305,83 @@ static void keys_go_from_step_to_step_and_to_what_others_selected(void **state)
 	lw_run_free(run);
 }
 
+/* By a walk over all. *@ret_n: how many are in the column. */
+static int32_t longest_in(const struct lw_rank *rank, int64_t from_ns, int64_t to_ns, size_t *ret_n)
+{
+	int64_t most_ns = -1;
+	int32_t best = LW_NONE;
+
+	*ret_n = 0;
+	for (size_t i = 0; i < rank->batches.n; i++) {
+		const struct lw_batch *batch = &rank->batches.at[i];
+		int64_t start_ns = batch->start_ns > from_ns ? batch->start_ns : from_ns;
+		int64_t end_ns = batch->end_ns < to_ns ? batch->end_ns : to_ns;
+
+		if (batch->start_ns >= to_ns || batch->end_ns <= from_ns)
+			continue;
+		++*ret_n;
+		if (end_ns - start_ns > most_ns) {
+			most_ns = end_ns - start_ns;
+			best = batch->group;
+		}
+	}
+	return best;
+}
+
+static void check_columns(struct lw_timeline *timeline, const struct lw_rank *rank, uint64_t random)
+{
+	int64_t origin_ns = timeline->lanes.ranks[0].origin_ns;
+	size_t n, n_more = 0;
+
+	for (int i = 0; i < N_WINDOWS; i++) {
+		int64_t length_ns = timeline->lanes.length_ns;
+		int32_t group;
+
+		timeline->column_ns = 1 + below(&random, i % 2 ? length_ns : length_ns / 100);
+		timeline->from_ns = timeline->cursor_ns = below(&random, length_ns);
+		group = longest_in(rank, origin_ns + timeline->from_ns,
+			origin_ns + timeline->from_ns + timeline->column_ns, &n);
+		lw_timeline_select_here(timeline);
+		if (group != LW_NONE)
+			assert_int_equal(timeline->group, group);
+		n_more += timeline->is_more_in_column;
+		if (timeline->is_more_in_column)
+			assert_true(timeline->n_in_column < n);
+		else
+			assert_int_equal(timeline->n_in_column, n);
+	}
+	assert_int_equal(n_more > 0, rank->batches.at[0].end_ns > rank->batches.at[5000].end_ns);
+}
+
+/* Also where the column holds thousands, and where one hangs over all of them. */
+static void what_takes_most_of_a_column_is_selected(void **state)
+{
+	struct make_run spec = make_run_job(1, 3000);
+	struct lw_run *run = run_fixture_analyze(&spec);
+	struct lw_rank *rank = &run->ranks.at[0];
+	struct lw_timeline timeline = {0};
+	size_t n;
+
+	(void)state;
+	assert_true(rank->batches.n > 5000);
+	rank->batches.at[9].end_ns = rank->batches.at[10].start_ns; /* the longest one */
+	assert_int_equal(lw_lanes_init(&timeline.lanes, run), LW_OK);
+	timeline.column_ns = timeline.lanes.length_ns;
+	lw_timeline_select_here(&timeline);
+	assert_int_equal(timeline.n_in_column, rank->batches.n);
+	assert_int_equal(timeline.group,
+		longest_in(rank, 0, rank->batches.at[rank->batches.n - 1].end_ns, &n));
+	check_columns(&timeline, rank, SEED);
+	lw_lanes_done(&timeline.lanes);
+
+	rank->batches.at[0].end_ns = rank->batches.at[rank->batches.n - 1].end_ns;
+	timeline = (struct lw_timeline){0};
+	assert_int_equal(lw_lanes_init(&timeline.lanes, run), LW_OK);
+	check_columns(&timeline, rank, SEED);
+	lw_lanes_done(&timeline.lanes);
+	lw_run_free(run);
+}
+
 static const struct make_run *odd_jobs(size_t *ret_n)
 {
 	static struct make_run jobs[11];
@@ -381,6 +458,7 @@ int main(void)
 		cmocka_unit_test(who_was_last_had_its_tensors_last),
 		cmocka_unit_test(ranks_on_other_clocks_begin_their_first_step_together),
 		cmocka_unit_test(keys_go_from_step_to_step_and_to_what_others_selected),
+		cmocka_unit_test(what_takes_most_of_a_column_is_selected),
 		cmocka_unit_test(any_keys_at_any_size_do_no_harm),
 	};
 

@@ -273,9 +273,27 @@ static void a_run_without_steps_says_why_nothing_is_predicted(void **state)
 	}
 }
 
+/* A file may hold ranks 4 to 7 only: those are the names, not their places in the file. */
+static void the_picture_of_a_step_names_ranks_by_their_numbers(void **state)
+{
+	struct make_run spec = make_run_job(2, 20);
+	struct fixture f;
+
+	(void)state;
+	open_view(&f, &lw_view_whatif, &spec);
+	assert_true(screen_holds(&f, "rank 0 replayed"));
+	f.analysis.run->ranks.at[0].rank = 4;
+	f.analysis.run->ranks.at[1].rank = 6;
+	assert_false(screen_holds(&f, "rank 0 replayed"));
+	assert_true(screen_holds(&f, "rank 4 replayed") && screen_holds(&f, "rank 6 predicted"));
+	assert_true(screen_holds(&f, "▒ exposed")); /* also on a screen as narrow as this */
+	close_view(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_picture_of_a_step_names_ranks_by_their_numbers),
 		cmocka_unit_test(a_slider_never_leaves_its_range_and_resets_to_what_was_recorded),
 		cmocka_unit_test(sliders_as_recorded_ask_for_nothing_and_others_for_what_they_show),
 		cmocka_unit_test(what_if_answers_each_key_and_copies_what_to_set),
