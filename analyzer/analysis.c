@@ -15,6 +15,7 @@ static const struct stage reconstruction[] = {
 	{"phases", lw_run_phases},
 	{"overlap of computing and communicating", lw_run_overlap},
 	{"cores", lw_run_cores},
+	{"network", lw_run_network},
 	{"storing results", lw_run_store_results},
 };
 

@@ -2,7 +2,7 @@
 /*
  * run.h - a run in memory: what every analyzer stage reads and the next ones add to.
  *
- *	load -> match -> step -> (align) -> phase -> overlap -> fit -> model -> simulate -> advise
+ *	load -> match -> step -> (align) -> phase -> overlap -> network -> fit -> model -> simulate -> advise
  *
  * Each field says which stage fills it; a stage writes only its own. Times are int64 ns of the host
  * clock of that rank (one host: one clock), LW_NS_UNKNOWN where nobody could know.
@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analyzer/traffic.h"
 #include "base/vec.h"
 #include "schema/event.h"
 #include "schema/store.h"
@@ -232,6 +233,10 @@ struct lw_run {
 	lw_vec(struct lw_host_cores) cores; /* cores: by first rank */
 	double core_wait_frac; /* cores: the most of the contended hosts, 0 = none: computing depends on settings */
 	double core_crowd_frac; /* cores: there, of the ranks that compute on cores, more than cores / cores; 0 = none */
+	lw_vec(struct lw_nic) nics;          /* load: by store, id */
+	lw_vec(struct lw_tcp_end) ends;      /* load */
+	lw_vec(struct lw_packet_flow) flows; /* load */
+	struct lw_network network;           /* network */
 	lw_vec(struct lw_diag) diags;
 	int32_t size;       /* ranks of the job; >= ranks.n */
 	bool is_size_known; /* else it is the least that there are */
@@ -297,6 +302,10 @@ bool lw_run_may_store(const struct lw_run *run, size_t index);
 /** lw_rank_sent_bytes() - TCP payload sent by @at_ns: between two samples of its sockets, in proportion. */
 double lw_rank_sent_bytes(const struct lw_rank *rank, int64_t at_ns);
 
+/** lw_end_sent_bytes(), lw_end_received_bytes() - payload of one end by @at_ns, likewise. */
+double lw_end_sent_bytes(const struct lw_tcp_end *end, int64_t at_ns);
+double lw_end_received_bytes(const struct lw_tcp_end *end, int64_t at_ns);
+
 /** lw_run_is_one_clock() - the times of all its ranks compare directly. */
 bool lw_run_is_one_clock(const struct lw_run *run);
 
@@ -321,6 +330,7 @@ int lw_run_steps(struct lw_run *run);   /* reconstruct/step.c */
 int lw_run_phases(struct lw_run *run);  /* reconstruct/phase.c: the four phases of every step */
 int lw_run_overlap(struct lw_run *run); /* reconstruct/overlap.c: compute, hidden, exposed, idle */
 int lw_run_cores(struct lw_run *run);   /* reconstruct/cores.c: cores used, and waited for */
+int lw_run_network(struct lw_run *run); /* network/network.c: who sent what to whom, links */
 int lw_run_store_results(
 	struct lw_run *run); /* reconstruct/results.c: tables step, phase, overlap, diag */
 

@@ -8,6 +8,8 @@
 
 #include "analyzer/analyzer.h"
 
+struct lw_json;
+
 struct lw_report_options {
 	bool with_steps; /* a line a step */
 	int32_t rank;    /* only this rank's lines, LW_NONE = all */
@@ -17,11 +19,16 @@ struct lw_report_options {
 void lw_report_text(
 	const struct lw_analysis *analysis, const struct lw_report_options *options, FILE *out);
 
+/** lw_network_text() - the section "Network": who sent what to whom, links, what was nobody's. Nothing recorded: nothing. */
+void lw_network_text(const struct lw_analysis *analysis, FILE *out);
+
+/** lw_network_json() - the same as keys of an open object. */
+void lw_network_json(struct lw_json *json, const struct lw_analysis *analysis);
+
 /** lw_report_json() - Return: LW_OK, LW_ERR_NOMEM or LW_ERR_IO. */
 int lw_report_json(const struct lw_analysis *analysis, FILE *out);
 
 /** lw_json_figure() - {"value", "low", "high", "how"}; numbers that cannot be known are null. */
-struct lw_json;
 void lw_json_figure(struct lw_json *json, const char *key, struct lw_figure figure);
 
 /** lw_json_why() - for an array "diag": a row that says why @figure, or its interval, is null; or none. */

@@ -246,6 +246,7 @@ int lw_report_json(const struct lw_analysis *analysis, FILE *out)
 	lw_json_figure(json, "expected_bytes_per_step", summary->expected_bytes_per_step);
 	lw_json_figure(json, "ratio", summary->sent_ratio);
 	lw_json_figure(json, "tcp_acked_ratio", summary->tcp_acked_ratio);
+	lw_network_json(json, analysis);
 	lw_json_object_end(json);
 	lw_json_object(json, "scaling");
 	lw_json_figure(json, "sf", summary->sf);

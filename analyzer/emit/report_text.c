@@ -344,5 +344,6 @@ void lw_report_text(
 		print_scaling(out, analysis);
 		print_stragglers(out, summary, analysis->run->is_plain);
 	}
+	lw_network_text(analysis, out);
 	print_findings(out, analysis->run, summary);
 }

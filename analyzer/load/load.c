@@ -333,6 +333,12 @@ static int read_stores(struct lw_run *run, lw_load_members *members, struct lw_l
 		if (status == LW_OK)
 			status = lw_load_traffic(&loader);
 		if (status == LW_OK)
+			status = lw_load_nics(&loader);
+		if (status == LW_OK)
+			status = lw_load_ends(&loader);
+		if (status == LW_OK)
+			status = lw_load_flows(&loader);
+		if (status == LW_OK)
 			status = lw_load_findings(&loader);
 		lw_vec_free(&loader.threads);
 		if (status < 0)

@@ -39,6 +39,7 @@ struct lw_load_probes { /* of one rank */
 };
 
 struct lw_load_text;       /* string id -> tensor, of one store */
+struct lw_load_ends;       /* ends of connections by their keys, of one store */
 struct lw_load_connection; /* one TCP connection's totals, of one store */
 
 struct lw_loader { /* one store being read */
@@ -51,6 +52,10 @@ struct lw_loader { /* one store being read */
 	lw_load_members *members;      /* by index of rank */
 	struct lw_load_probes *probes; /* by index of rank */
 	uint64_t n_bad_rows;           /* impossible times, unknown threads: not used */
+	struct lw_load_ends *ends;     /* while connections are read */
+	int32_t last_nic;              /* whose counters are being read, LW_NONE */
+	size_t first_flow;             /* of this store in run->flows */
+	uint64_t n_bad_traffic;        /* the same of what is read from the network's tables */
 };
 
 /** lw_load_rows() - read the raw tables of @loader's store into the ranks that it holds. */
@@ -58,6 +63,24 @@ int lw_load_rows(struct lw_loader *loader);
 
 /** lw_load_traffic() - sockets: totals and the cumulative curve of every rank of this store. */
 int lw_load_traffic(struct lw_loader *loader);
+
+/** lw_load_nics() - devices and their counters. */
+int lw_load_nics(struct lw_loader *loader);
+
+/** lw_load_ends() - both ends of TCP connections, as hooked and as the kernel says; after lw_load_nics(). */
+int lw_load_ends(struct lw_loader *loader);
+
+/** lw_load_flows() - captured packets. */
+int lw_load_flows(struct lw_loader *loader);
+
+/** lw_load_rank_index() - of this store's process; LW_NONE: it is no rank. */
+int32_t lw_load_rank_index(struct lw_loader *loader, int64_t process_id);
+
+/** lw_load_nic_index() - the device @id of this store in run->nics; LW_NONE. */
+int32_t lw_load_nic_index(const struct lw_loader *loader, int64_t id);
+
+/** lw_load_is_time() - @ns can be a time of a host. */
+bool lw_load_is_time(int64_t ns);
 
 /** lw_load_cores() - tables cores and cpu_sample; asked by lw_load_rows(). */
 int lw_load_cores(struct lw_loader *loader);

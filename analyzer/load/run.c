@@ -125,6 +125,46 @@ static void free_rank(struct lw_rank *rank)
 	free(rank->host);
 }
 
+static void free_traffic(struct lw_run *run)
+{
+	struct lw_net_account *account;
+	struct lw_packet_flow *flow;
+	struct lw_nic_series *series;
+	struct lw_tcp_end *end;
+	struct lw_nic *nic;
+
+	lw_vec_foreach (nic, &run->nics) {
+		lw_vec_foreach (series, &nic->series) {
+			lw_vec_free(&series->readings);
+			free(series->name);
+		}
+		lw_vec_free(&nic->series);
+		free(nic->kind);
+		free(nic->name);
+		free(nic->driver);
+		free(nic->addresses);
+	}
+	lw_vec_foreach (end, &run->ends) {
+		lw_vec_free(&end->curve);
+		lw_vec_free(&end->tcp);
+	}
+	lw_vec_foreach (flow, &run->flows) {
+		lw_vec_free(&flow->bins);
+		free(flow->protocol);
+		free(flow->source);
+		free(flow->destination);
+	}
+	lw_vec_foreach (account, &run->network.accounts)
+		lw_vec_free(&account->candidates);
+	lw_vec_free(&run->nics);
+	lw_vec_free(&run->ends);
+	lw_vec_free(&run->flows);
+	lw_vec_free(&run->network.links);
+	lw_vec_free(&run->network.ranks);
+	lw_vec_free(&run->network.accounts);
+	lw_vec_free(&run->network.troubles);
+}
+
 void lw_run_free(struct lw_run *run)
 {
 	struct lw_store **store;
@@ -146,6 +186,7 @@ void lw_run_free(struct lw_run *run)
 	}
 	lw_vec_foreach (store, &run->stores)
 		lw_store_close(*store);
+	free_traffic(run);
 	lw_vec_free(&run->stores);
 	lw_vec_free(&run->ranks);
 	lw_vec_free(&run->tensors);

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* network_json.c - what is said of the network, as keys of "network" (docs/schema/report.json). */
+#include <math.h>
+
+#include "analyzer/emit/json.h"
+#include "analyzer/emit/report.h"
+
+static int number_of(const struct lw_run *run, int32_t rank)
+{
+	return run->ranks.at[rank].rank;
+}
+
+static void put_rank_number(
+	struct lw_json *json, const char *key, const struct lw_run *run, int32_t rank)
+{
+	if (rank == LW_NONE)
+		lw_json_null(json, key);
+	else
+		lw_json_int(json, key, number_of(run, rank));
+}
+
+static const char *nic_name(const struct lw_run *run, int32_t nic)
+{
+	return nic == LW_NONE ? NULL : run->nics.at[nic].name;
+}
+
+static const char *const capacity_names[] = {[LW_CAPACITY_NONE] = NULL,
+	[LW_CAPACITY_PLATEAU] = "plateau",
+	[LW_CAPACITY_BUSY] = "busy",
+	[LW_CAPACITY_SPEED] = "speed"};
+
+static void put_ranks(struct lw_json *json, const struct lw_run *run)
+{
+	const struct lw_net_rank *rank;
+
+	lw_json_array(json, "by_rank");
+	lw_vec_foreach (rank, &run->network.ranks) {
+		lw_json_object(json, NULL);
+		lw_json_int(json, "rank", number_of(run, (int32_t)(rank - run->network.ranks.at)));
+		lw_json_double(json, "sent_bytes", rank->sent_bytes);
+		lw_json_double(json, "received_bytes", rank->received_bytes);
+		lw_json_double(json, "expected_bytes", rank->expected_bytes);
+		lw_json_double(json, "in_ops_frac", rank->in_ops_frac);
+		lw_json_double(json, "other_sent_bytes", rank->other_sent_bytes);
+		lw_json_double(json, "other_received_bytes", rank->other_received_bytes);
+		lw_json_int(json, "n_out", rank->n_out);
+		lw_json_int(json, "n_in", rank->n_in);
+		lw_json_bool(json, "is_hot", rank->is_hot);
+		lw_json_string(json, "nic", nic_name(run, rank->nic));
+		lw_json_double(json, "capacity_bytes_per_s", rank->capacity_bytes_per_s);
+		lw_json_string(json, "capacity_from", capacity_names[rank->capacity_from]);
+		lw_json_double(json, "used_frac", rank->used_frac);
+		lw_json_object_end(json);
+	}
+	lw_json_array_end(json);
+}
+
+static void put_links(struct lw_json *json, const struct lw_run *run)
+{
+	const struct lw_net_link *link;
+
+	lw_json_array(json, "links");
+	lw_vec_foreach (link, &run->network.links) {
+		lw_json_object(json, NULL);
+		put_rank_number(json, "from", run, link->from);
+		put_rank_number(json, "to", run, link->to);
+		lw_json_double(json, "step_bytes", link->step_bytes);
+		lw_json_double(json, "run_bytes", link->run_bytes);
+		lw_json_double(json, "acked_bytes", link->acked_bytes);
+		lw_json_double(json, "packet_bytes", link->packet_bytes);
+		lw_json_double(json, "busy_bytes_per_s", link->busy_bytes_per_s);
+		lw_json_double(json, "rwnd_limited_frac", link->rwnd_limited_frac);
+		lw_json_double(json, "sndbuf_limited_frac", link->sndbuf_limited_frac);
+		lw_json_double(json, "rtt_ns", link->rtt_ns);
+		lw_json_double(json, "min_rtt_ns", link->min_rtt_ns);
+		lw_json_double(json, "n_retransmits", link->n_retransmits);
+		lw_json_double(json, "n_segments", link->n_segments);
+		lw_json_object_end(json);
+	}
+	lw_json_array_end(json);
+}
+
+static void put_candidates(struct lw_json *json, const struct lw_net_account *account)
+{
+	const struct lw_net_candidate *one;
+
+	lw_json_array(json, "candidates");
+	lw_vec_foreach (one, &account->candidates) {
+		lw_json_object(json, NULL);
+		lw_json_string(json, "who", one->text);
+		lw_json_double(json, "in_bytes", one->in_bytes);
+		lw_json_double(json, "out_bytes", one->out_bytes);
+		lw_json_bool(json, "is_job", one->is_job);
+		lw_json_bool(json, "is_storage", one->is_storage);
+		lw_json_double(json, "outside_ops_frac", one->outside_frac);
+		lw_json_object_end(json);
+	}
+	lw_json_array_end(json);
+}
+
+static void put_nics(struct lw_json *json, const struct lw_run *run)
+{
+	const struct lw_net_account *account;
+
+	lw_json_array(json, "nics");
+	lw_vec_foreach (account, &run->network.accounts) {
+		const struct lw_nic *nic = &run->nics.at[account->nic];
+
+		lw_json_object(json, NULL);
+		lw_json_string(json, "name", nic->name);
+		lw_json_string(json, "addresses", nic->addresses);
+		lw_json_double(json, "tx_bytes", account->tx_bytes);
+		lw_json_double(json, "rx_bytes", account->rx_bytes);
+		lw_json_double(json, "job_tx_bytes", account->job_tx_bytes);
+		lw_json_double(json, "job_rx_bytes", account->job_rx_bytes);
+		lw_json_double(json, "header_tx_bytes", account->header_tx_bytes);
+		lw_json_double(json, "header_rx_bytes", account->header_rx_bytes);
+		lw_json_string(json, "headers_from",
+			account->is_packet_counted ? "counted segments" : "assumed from the MTU");
+		lw_json_double(json, "other_tx_bytes", account->other_tx_bytes);
+		lw_json_double(json, "other_rx_bytes", account->other_rx_bytes);
+		lw_json_double(json, "other_bytes_per_step", account->other_step_bytes);
+		put_candidates(json, account);
+		lw_json_object_end(json);
+	}
+	lw_json_array_end(json);
+}
+
+static void put_slowed(struct lw_json *json, const struct lw_run *run)
+{
+	const struct lw_net_slowed *slowed = &run->network.slowed;
+
+	lw_json_object(json, "retransmits");
+	lw_json_double(json, "n", slowed->n_retransmits);
+	lw_json_double(json, "frac", slowed->frac);
+	put_rank_number(json, "worst_from", run, slowed->worst_from);
+	put_rank_number(json, "worst_to", run, slowed->worst_to);
+	lw_json_double(json, "worst_n", slowed->worst_n);
+	lw_json_int(json, "n_ops", slowed->n_ops);
+	lw_json_int(json, "n_ops_meanwhile", slowed->n_hit);
+	lw_json_int(json, "n_ops_slowed", slowed->n_slowed);
+	lw_json_double(json, "lost_ns", slowed->lost_ns);
+	lw_json_double(json, "slower_frac", slowed->normal_frac);
+	lw_json_string(json, "against",
+		slowed->is_fastest ? "the fastest tenth of their size" : "those without");
+	lw_json_double(json, "resolution_ns", slowed->resolution_ns);
+	lw_json_object_end(json);
+}
+
+void lw_network_json(struct lw_json *json, const struct lw_analysis *analysis)
+{
+	const struct lw_run *run = analysis->run;
+	const struct lw_network *net = &run->network;
+	const struct lw_net_trouble *trouble;
+
+	lw_json_object(json, "algorithm");
+	lw_json_string(json, "name",
+		net->algorithm == LW_ALGORITHM_UNKNOWN ? NULL : lw_algorithm_name(net->algorithm));
+	lw_json_string(json, "evidence", net->evidence);
+	put_rank_number(json, "hub", run, net->hub);
+	lw_json_double(json, "off_frac", net->off_frac);
+	lw_json_double(json, "op_bytes_per_step", net->op_bytes);
+	lw_json_int(json, "n_steps", (int64_t)net->n_steps);
+	lw_json_object_end(json);
+	put_rank_number(json, "slow_rank", run, net->slow_rank);
+	put_ranks(json, run);
+	put_links(json, run);
+	put_nics(json, run);
+	put_slowed(json, run);
+	lw_json_array(json, "troubles");
+	lw_vec_foreach (trouble, &net->troubles) {
+		lw_json_object(json, NULL);
+		lw_json_string(json, "nic", nic_name(run, trouble->nic));
+		lw_json_string(json, "counter", trouble->counter);
+		lw_json_double(json, "n", trouble->n);
+		lw_json_object_end(json);
+	}
+	lw_json_array_end(json);
+}

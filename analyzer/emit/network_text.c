@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* network_text.c - the report's section on the network. Ranks are printed up to a number that a page holds. */
+#include <math.h>
+
+#include "analyzer/emit/report.h"
+#include "analyzer/emit/wrap.h"
+#include "base/units.h"
+
+enum { MAX_LINES = 16, LEAST_RETRANSMITS = 10 };
+
+#define LEAST_RESENT_FRAC 1e-4
+#define LEAST_OTHER_FRAC  0.01 /* of a NIC's bytes: worth a line */
+
+static void print_line(FILE *out, const char *name, const char *text)
+{
+	fprintf(out, "  %-18s ", name);
+	lw_print_wrapped(out, 21, 21, text);
+}
+
+static int number_of(const struct lw_run *run, int32_t rank)
+{
+	return run->ranks.at[rank].rank;
+}
+
+static void print_algorithm(FILE *out, const struct lw_run *run)
+{
+	const struct lw_network *net = &run->network;
+	char text[LW_NET_TEXT_BYTES + 64];
+	int n = snprintf(text, sizeof(text), "%s", lw_algorithm_name(net->algorithm));
+
+	if (net->algorithm == LW_ALGORITHM_STAR)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, " at rank %d",
+			number_of(run, net->hub));
+	snprintf(text + n, sizeof(text) - (size_t)n, ": %s", net->evidence);
+	print_line(out, "looks like", text);
+}
+
+static const char *const capacity_names[] = {[LW_CAPACITY_NONE] = "not known",
+	[LW_CAPACITY_PLATEAU] = "plateau",
+	[LW_CAPACITY_BUSY] = "at least",
+	[LW_CAPACITY_SPEED] = "nominal"};
+
+static const char *bytes_or(double bytes, char text[LW_UNIT_TEXT_BYTES])
+{
+	return isnan(bytes) ? "?" : lw_bytes_format(bytes, text);
+}
+
+static void print_ranks(FILE *out, const struct lw_run *run)
+{
+	const struct lw_network *net = &run->network;
+	char unit[4][LW_UNIT_TEXT_BYTES];
+
+	fprintf(out, "  %4s %10s %10s %10s %6s %8s %11s %-9s %5s\n", "rank", "sent", "received",
+		"expected", "in ops", "NIC", "capacity", "", "used");
+	for (size_t r = 0; r < net->ranks.n && r < MAX_LINES; r++) {
+		const struct lw_net_rank *rank = &net->ranks.at[r];
+		char in_ops[16] = "?", used[16] = "?";
+
+		if (!isnan(rank->in_ops_frac))
+			snprintf(in_ops, sizeof(in_ops), "%.0f %%", 100 * rank->in_ops_frac);
+		if (!isnan(rank->used_frac))
+			snprintf(used, sizeof(used), "%.0f %%", 100 * rank->used_frac);
+		fprintf(out, "  %4d %10s %10s %10s %6s %8.8s %11s %-9s %5s%s\n",
+			number_of(run, (int32_t)r), lw_bytes_format(rank->sent_bytes, unit[0]),
+			lw_bytes_format(rank->received_bytes, unit[1]),
+			bytes_or(rank->expected_bytes, unit[2]), in_ops,
+			rank->nic == LW_NONE ? "?" : run->nics.at[rank->nic].name,
+			isnan(rank->capacity_bytes_per_s)
+				? "?"
+				: lw_rate_format(rank->capacity_bytes_per_s, unit[3]),
+			isnan(rank->capacity_bytes_per_s) ? ""
+							  : capacity_names[rank->capacity_from],
+			used, rank->is_hot ? " hot" : "");
+	}
+	if (net->ranks.n > MAX_LINES)
+		fprintf(out, "  ... and %zu more ranks (--json has all)\n",
+			net->ranks.n - MAX_LINES);
+}
+
+static void print_slow(FILE *out, const struct lw_analysis *analysis)
+{
+	const struct lw_run *run = analysis->run;
+	const struct lw_network *net = &run->network;
+	const struct lw_net_rank *rank;
+	char text[400], unit[2][LW_UNIT_TEXT_BYTES];
+
+	if (net->slow_rank == LW_NONE)
+		return;
+	rank = &net->ranks.at[net->slow_rank];
+	snprintf(text, sizeof(text),
+		"rank %d sends by %s at %s, the others at %s: every operation that it is in waits for it",
+		number_of(run, net->slow_rank), run->nics.at[rank->nic].name,
+		lw_rate_format(rank->capacity_bytes_per_s, unit[0]),
+		lw_rate_format(net->others_bytes_per_s, unit[1]));
+	print_line(out, "slow link", text);
+}
+
+static void print_beta(FILE *out, const struct lw_analysis *analysis)
+{
+	const struct lw_network *net = &analysis->run->network;
+	double beta = analysis->summary.beta_bytes_per_s.value, least = INFINITY;
+	char text[300], unit[2][LW_UNIT_TEXT_BYTES];
+
+	for (size_t r = 0; r < net->ranks.n; r++)
+		if (!isnan(net->ranks.at[r].capacity_bytes_per_s))
+			least = fmin(least, net->ranks.at[r].capacity_bytes_per_s);
+	if (isnan(beta) || isinf(least))
+		return;
+	snprintf(text, sizeof(text), "%s as operations see it, %.0f %% of the slowest way out (%s)",
+		lw_rate_format(beta, unit[0]), 100 * beta / least, lw_rate_format(least, unit[1]));
+	print_line(out, "beta", text);
+}
+
+static void print_slowed(FILE *out, const struct lw_run *run)
+{
+	const struct lw_net_slowed *slowed = &run->network.slowed;
+	char text[500], unit[3][LW_UNIT_TEXT_BYTES];
+	size_t n;
+
+	if (isnan(slowed->n_retransmits))
+		return;
+	n = (size_t)snprintf(text, sizeof(text), "%.0f segments, %.3g %% of what was sent",
+		slowed->n_retransmits, 100 * slowed->frac);
+	if (slowed->worst_from != LW_NONE && slowed->n_retransmits >= LEAST_RETRANSMITS)
+		n += (size_t)snprintf(text + n, sizeof(text) - n,
+			", most from rank %d to %d (%.0f)", number_of(run, slowed->worst_from),
+			number_of(run, slowed->worst_to), slowed->worst_n);
+	if (slowed->n_ops)
+		n += (size_t)snprintf(text + n, sizeof(text) - n,
+			"; %u of %u operations ran meanwhile (times within %s), %u of them slowed",
+			slowed->n_hit, slowed->n_ops, lw_ns_format(slowed->resolution_ns, unit[0]),
+			slowed->n_slowed);
+	if (slowed->n_slowed)
+		snprintf(text + n, sizeof(text) - n, " by %.0f %%, %s in all%s",
+			100 * slowed->normal_frac, lw_ns_format(slowed->lost_ns, unit[1]),
+			slowed->is_fastest ? ", against the fastest tenth of their size" : "");
+	print_line(out, "sent again", text);
+}
+
+static void print_account(FILE *out, const struct lw_run *run, const struct lw_net_account *account)
+{
+	const struct lw_nic *nic = &run->nics.at[account->nic];
+	double all_bytes = account->tx_bytes + account->rx_bytes;
+	double other_bytes = account->other_tx_bytes + account->other_rx_bytes;
+	const struct lw_net_candidate *one;
+	char text[400], unit[4][LW_UNIT_TEXT_BYTES];
+	int n;
+
+	if (other_bytes < LEAST_OTHER_FRAC * all_bytes && !account->candidates.n)
+		return;
+	n = snprintf(text, sizeof(text),
+		"%s of %s is not of the job's connections and their headers (%s out, %s in)",
+		lw_bytes_format(other_bytes, unit[0]), lw_bytes_format(all_bytes, unit[1]),
+		lw_bytes_format(account->other_tx_bytes, unit[2]),
+		lw_bytes_format(account->other_rx_bytes, unit[3]));
+	if (!isnan(account->other_step_bytes))
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "; %s a step",
+			lw_bytes_format(account->other_step_bytes, unit[0]));
+	if (!account->is_packet_counted)
+		snprintf(text + n, sizeof(text) - (size_t)n,
+			"; headers assumed from the MTU, segments were not counted");
+	print_line(out, nic->name, text);
+	lw_vec_foreach (one, &account->candidates) {
+		char outside[48] = "";
+
+		if (!isnan(one->outside_frac))
+			snprintf(outside, sizeof(outside), ", %.0f %% outside of operations",
+				100 * one->outside_frac);
+		snprintf(text, sizeof(text), "%s: %s in, %s out%s%s", one->text,
+			lw_bytes_format(one->in_bytes, unit[0]),
+			lw_bytes_format(one->out_bytes, unit[1]), outside,
+			one->is_storage ? " (storage, not gradients)"
+			: one->is_job   ? " (no rank: not gradients)"
+					: "");
+		print_line(out, "", text);
+	}
+}
+
+void lw_network_text(const struct lw_analysis *analysis, FILE *out)
+{
+	const struct lw_run *run = analysis->run;
+	const struct lw_network *net = &run->network;
+	const struct lw_net_account *account;
+	const struct lw_net_trouble *trouble;
+
+	if (!net->ranks.n && !net->accounts.n)
+		return;
+	fprintf(out, "Network (%s; sent and received: payload between ranks)\n",
+		net->n_steps ? "a counted step" : "whole run, as no step was found");
+	print_algorithm(out, run);
+	print_slow(out, analysis);
+	print_beta(out, analysis);
+	print_slowed(out, run);
+	lw_vec_foreach (trouble, &net->troubles) {
+		char text[160];
+
+		snprintf(text, sizeof(text), "%s grew by %.0f", trouble->counter, trouble->n);
+		print_line(out, run->nics.at[trouble->nic].name, text);
+	}
+	lw_vec_foreach (account, &net->accounts)
+		print_account(out, run, account);
+	if (net->ranks.n)
+		print_ranks(out, run);
+	fputc('\n', out);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nics.c - devices of the hosts and how their counters grew. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/load/load.h"
+
+bool lw_load_is_time(int64_t ns)
+{
+	return ns >= 0 && ns <= LW_LOAD_TIME_MAX_NS;
+}
+
+int32_t lw_load_rank_index(struct lw_loader *loader, int64_t process_id)
+{
+	const struct lw_rank *rank = lw_load_rank_of_process(loader, process_id);
+
+	return rank ? (int32_t)(rank - loader->run->ranks.at) : LW_NONE;
+}
+
+static char *copy_text(sqlite3_stmt *row, int column)
+{
+	return strdup(lw_store_column_text(row, column));
+}
+
+static uint64_t count(sqlite3_stmt *row, int column)
+{
+	int64_t value = sqlite3_column_int64(row, column);
+
+	return value > 0 && value <= LW_LOAD_BYTES_MAX ? (uint64_t)value : 0;
+}
+
+static int add_nic(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	struct lw_nic nic = {.store = loader->store_index,
+		.id = sqlite3_column_int64(row, 0),
+		.host_id = sqlite3_column_int64(row, 1),
+		.kind = copy_text(row, 2),
+		.name = copy_text(row, 3),
+		.driver = copy_text(row, 4),
+		.addresses = copy_text(row, 5),
+		.namespace_key = sqlite3_column_int64(row, 6),
+		.mtu_bytes = count(row, 7),
+		.speed_bytes_per_s = count(row, 8),
+		.is_loopback = sqlite3_column_int(row, 9) != 0,
+		.is_gone = sqlite3_column_type(row, 10) != SQLITE_NULL};
+
+	if (nic.kind && nic.name && nic.driver && nic.addresses &&
+		lw_vec_push(&loader->run->nics, nic) == LW_OK)
+		return LW_OK;
+	free(nic.kind);
+	free(nic.name);
+	free(nic.driver);
+	free(nic.addresses);
+	return lw_fail(LW_ERR_NOMEM, "no memory");
+}
+
+int32_t lw_load_nic_index(const struct lw_loader *loader, int64_t id)
+{
+	const struct lw_run *run = loader->run;
+
+	for (size_t i = run->nics.n; i-- > 0 && run->nics.at[i].store == loader->store_index;)
+		if (run->nics.at[i].id == id)
+			return (int32_t)i;
+	return LW_NONE;
+}
+
+/* Rows come by device, counter, time. */
+static int add_reading(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	struct lw_reading reading = {sqlite3_column_int64(row, 2), sqlite3_column_int64(row, 3)};
+	const char *name = lw_store_column_text(row, 1);
+	int64_t id = sqlite3_column_int64(row, 0);
+	struct lw_nic_series series = {0};
+	struct lw_nic *nic;
+
+	if (loader->last_nic < 0 || loader->run->nics.at[loader->last_nic].id != id)
+		loader->last_nic = lw_load_nic_index(loader, id);
+	if (loader->last_nic < 0 || !lw_load_is_time(reading.at_ns) || reading.value < 0) {
+		loader->n_bad_traffic++;
+		return LW_OK;
+	}
+	nic = &loader->run->nics.at[loader->last_nic];
+	if (!nic->series.n || strcmp(nic->series.at[nic->series.n - 1].name, name)) {
+		series.name = strdup(name);
+		if (!series.name || lw_vec_push(&nic->series, series) < 0) {
+			free(series.name);
+			return lw_fail(LW_ERR_NOMEM, "no memory");
+		}
+	}
+	return lw_vec_push(&nic->series.at[nic->series.n - 1].readings, reading);
+}
+
+int lw_load_nics(struct lw_loader *loader)
+{
+	int status = lw_load_each(loader,
+		"SELECT id, host_id, kind, name, coalesce(driver, ''), addresses,"
+		" coalesce(namespace_key, 0), coalesce(mtu_bytes, 0), coalesce(speed_bytes_per_s, 0),"
+		" is_loopback, gone_ns FROM device ORDER BY id",
+		add_nic);
+
+	loader->last_nic = LW_NONE;
+	if (status == LW_OK)
+		status = lw_load_each(loader,
+			"SELECT s.device_id, c.name, s.at_ns, s.value FROM counter_sample s"
+			" JOIN counter c ON c.id = s.counter_id"
+			" ORDER BY s.device_id, s.counter_id, s.at_ns, s.rowid",
+			add_reading);
+	return status;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * account.c - the bytes of each NIC against those of the job's connections that leave by it. What is left is
+ * nobody's: other processes, storage, another protocol.
+ *
+ * A NIC counts frames. With segmentation offload a frame is merged segments with one header between them, on a veth
+ * also as received; a real NIC counts what it sent. So headers are those of the frames or of the segments,
+ * whichever are fewer.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "analyzer/network/network.h"
+
+enum {
+	ETHERNET_BYTES = 14,
+	IPV4_BYTES = 20,
+	IPV6_BYTES = 40,
+	TCP_BYTES = 32, /* with timestamps */
+	LEAST_BYTES = 65536
+};
+
+const struct lw_nic_series *lw_net_series(const struct lw_nic *nic, const char *name)
+{
+	const struct lw_nic_series *series;
+
+	lw_vec_foreach (series, &nic->series)
+		if (!strcmp(series->name, name) && series->readings.n)
+			return series;
+	return NULL;
+}
+
+double lw_net_growth(const struct lw_nic *nic, const char *name)
+{
+	const struct lw_nic_series *series = lw_net_series(nic, name);
+
+	if (!series)
+		return NAN;
+	return (double)(series->readings.at[series->readings.n - 1].value -
+			series->readings.at[0].value);
+}
+
+double lw_net_header_bytes(const struct lw_tcp_end *end, bool is_loopback)
+{
+	bool is_v6 = strchr(end->local, ':') && strncmp(end->local, "::ffff:", 7) != 0;
+
+	return (is_loopback ? 0 : ETHERNET_BYTES) + (is_v6 ? IPV6_BYTES : IPV4_BYTES) + TCP_BYTES;
+}
+
+/* Of the job: all since its first packet. Of others: since they were first seen. */
+static double total(const struct lw_tcp_end *end, int64_t first, int64_t last)
+{
+	if (last == LW_COUNT_UNKNOWN)
+		return NAN;
+	return (double)(last - (end->process_id || first == LW_COUNT_UNKNOWN ? 0 : first));
+}
+
+double lw_net_sent_total(const struct lw_tcp_end *end)
+{
+	double bytes = NAN;
+
+	if (end->tcp.n) {
+		const struct lw_tcp_reading *first = &end->tcp.at[0],
+					    *last = &end->tcp.at[end->tcp.n - 1];
+
+		bytes = total(end, first->sent_bytes, last->sent_bytes);
+		if (isnan(bytes))
+			bytes = total(end, first->acked_bytes, last->acked_bytes);
+	}
+	return isnan(bytes) ? lw_end_sent_bytes(end, INT64_MAX) : bytes;
+}
+
+double lw_net_received_total(const struct lw_tcp_end *end)
+{
+	double bytes = NAN;
+
+	if (end->tcp.n)
+		bytes = total(end, end->tcp.at[0].received_bytes,
+			end->tcp.at[end->tcp.n - 1].received_bytes);
+	return isnan(bytes) ? lw_end_received_bytes(end, INT64_MAX) : bytes;
+}
+
+struct headers {
+	double n_tx, n_rx, bytes; /* segments of the job's; of one of them */
+	bool is_counted;
+};
+
+static void add_segments(
+	struct headers *headers, const struct lw_nic *nic, const struct lw_tcp_end *end)
+{
+	const struct lw_tcp_reading *last = end->tcp.n ? &end->tcp.at[end->tcp.n - 1] : NULL;
+
+	headers->bytes = fmax(headers->bytes, lw_net_header_bytes(end, nic->is_loopback));
+	if (last && last->n_segments_out >= 0 && last->n_segments_in >= 0) {
+		headers->n_tx += (double)last->n_segments_out;
+		headers->n_rx += (double)last->n_segments_in;
+		return;
+	}
+	double full_bytes = (nic->mtu_bytes > 200 ? (double)nic->mtu_bytes : 1500) +
+			    ETHERNET_BYTES - lw_net_header_bytes(end, false);
+
+	headers->is_counted = false;
+	headers->n_tx += ceil(lw_net_sent_total(end) / full_bytes);
+	headers->n_rx += ceil(lw_net_received_total(end) / full_bytes);
+}
+
+static void add_job(const struct lw_run *run, struct lw_net_account *account)
+{
+	const struct lw_nic *nic = &run->nics.at[account->nic];
+	struct headers headers = {.is_counted = true};
+	const struct lw_tcp_end *end;
+
+	lw_vec_foreach (end, &run->ends) {
+		if (end->nic != account->nic || !end->process_id)
+			continue;
+		account->job_tx_bytes += lw_net_sent_total(end);
+		account->job_rx_bytes += lw_net_received_total(end);
+		add_segments(&headers, nic, end);
+	}
+	account->is_packet_counted = headers.is_counted;
+	account->header_tx_bytes = headers.bytes * fmin(headers.n_tx, fmax(account->tx_packets, 0));
+	account->header_rx_bytes = headers.bytes * fmin(headers.n_rx, fmax(account->rx_packets, 0));
+}
+
+/* Only interfaces with an address: what goes through a port of a bridge or of a bond is counted there too. */
+static bool is_accounted(const struct lw_nic *nic)
+{
+	return !strcmp(nic->kind, "nic") && !nic->is_loopback && *nic->addresses &&
+	       lw_net_series(nic, "tx_bytes") && lw_net_series(nic, "rx_bytes");
+}
+
+static int account_for(struct lw_run *run, int32_t index)
+{
+	const struct lw_nic *nic = &run->nics.at[index];
+	struct lw_net_account account = {.nic = index,
+		.tx_bytes = lw_net_growth(nic, "tx_bytes"),
+		.rx_bytes = lw_net_growth(nic, "rx_bytes"),
+		.tx_packets = lw_net_growth(nic, "tx_packets"),
+		.rx_packets = lw_net_growth(nic, "rx_packets"),
+		.other_step_bytes = NAN};
+	int status;
+
+	if (account.tx_bytes + account.rx_bytes < LEAST_BYTES)
+		return LW_OK;
+	add_job(run, &account);
+	account.other_tx_bytes =
+		fmax(0, account.tx_bytes - account.job_tx_bytes - account.header_tx_bytes);
+	account.other_rx_bytes =
+		fmax(0, account.rx_bytes - account.job_rx_bytes - account.header_rx_bytes);
+	status = lw_net_find_candidates(run, &account);
+	if (status == LW_OK)
+		status = lw_vec_push(&run->network.accounts, account);
+	if (status < 0)
+		lw_vec_free(&account.candidates);
+	return status;
+}
+
+/* Names of counters that stand still where all is well. */
+static const char *const troubles[] = {"dropped", "errors", "_err", "pause", "ecn", "cnp",
+	"out_of_sequence", "exceeded", "retrans", "timeout", "overrun", "link_downed",
+	"out_of_buffer"};
+
+static bool is_trouble(const char *name)
+{
+	for (size_t i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++)
+		if (strstr(name, troubles[i]))
+			return true;
+	return false;
+}
+
+enum { LEAST_TROUBLE = 10 }; /* a stray packet of an unknown protocol counts as dropped */
+
+static int find_troubles(struct lw_run *run, int32_t index)
+{
+	const struct lw_nic *nic = &run->nics.at[index];
+	const struct lw_nic_series *series;
+
+	lw_vec_foreach (series, &nic->series) {
+		struct lw_net_trouble trouble = {index, series->name, 0};
+
+		if (!is_trouble(series->name))
+			continue;
+		trouble.n = lw_net_growth(nic, series->name);
+		if (trouble.n >= LEAST_TROUBLE && lw_vec_push(&run->network.troubles, trouble) < 0)
+			return LW_ERR_NOMEM;
+	}
+	return LW_OK;
+}
+
+/* Of how long its counters were read, the part that the counted steps took. */
+static double step_bytes(const struct lw_run *run, const struct lw_net_account *account)
+{
+	const struct lw_nic_series *series = lw_net_series(&run->nics.at[account->nic], "tx_bytes");
+	const struct lw_rank *rank = run->ranks.n ? &run->ranks.at[0] : NULL;
+	double watched_ns = (double)(series->readings.at[series->readings.n - 1].at_ns -
+				     series->readings.at[0].at_ns);
+	double steps_ns = 0;
+
+	if (!rank || !run->network.n_steps || watched_ns <= 0)
+		return NAN;
+	for (size_t s = 0; s < rank->steps.n; s++)
+		if (!rank->steps.at[s].excluded)
+			steps_ns += (double)(rank->steps.at[s].end_ns - rank->steps.at[s].start_ns);
+	return (account->other_tx_bytes + account->other_rx_bytes) *
+	       fmin(1, steps_ns / watched_ns) / (double)run->network.n_steps;
+}
+
+int lw_net_account(struct lw_run *run)
+{
+	struct lw_net_account *account;
+	int status = LW_OK;
+
+	for (size_t i = 0; i < run->nics.n && status == LW_OK; i++) {
+		if (is_accounted(&run->nics.at[i]))
+			status = account_for(run, (int32_t)i);
+		if (status == LW_OK)
+			status = find_troubles(run, (int32_t)i);
+	}
+	lw_vec_foreach (account, &run->network.accounts)
+		account->other_step_bytes = step_bytes(run, account);
+	return status;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * network.h - what the files of network/ share: from sockets, packets and counters to links and findings.
+ *
+ * Reads:  a run after overlap.   Writes: run->network, lw_tcp_end.peer_rank, and diags of stage "network".
+ * Bytes of TCP are payload unless a name says wire: that is with headers, Ethernet's included.
+ */
+#ifndef LAPWING_ANALYZER_NETWORK_NETWORK_H
+#define LAPWING_ANALYZER_NETWORK_NETWORK_H
+
+#include "analyzer/run.h"
+
+/* A link that carries less than this of the busiest is control traffic to whoever looks for a pattern. */
+#define LW_NET_EDGE_FRAC 0.05
+
+/** lw_net_window_bytes() - of what @end sent (@is_sent) or received: in the counted steps of @rank, all of it without steps. */
+double lw_net_window_bytes(const struct lw_rank *rank, const struct lw_tcp_end *end, bool is_sent);
+
+/** lw_net_n_counted() - steps of @rank that count. */
+size_t lw_net_n_counted(const struct lw_rank *rank);
+
+/** lw_net_ops() - when @rank was in an operation: disjoint, ascending. Return: LW_OK or an error; free @ret_ops.at. */
+struct lw_intervals {
+	lw_vec(struct lw_interval) at;
+};
+int lw_net_ops(const struct lw_rank *rank, struct lw_intervals *ret_ops);
+
+/** lw_net_in_ops_bytes() - of what @end sent or received over the run: while one of @ops ran. */
+double lw_net_in_ops_bytes(
+	const struct lw_tcp_end *end, const struct lw_intervals *ops, bool is_sent);
+
+/** lw_net_link_of() - NULL: nothing went from @from to @to. */
+struct lw_net_link *lw_net_link_of(struct lw_run *run, int32_t from, int32_t to);
+
+/** lw_net_is_edge() - @link carries enough to belong to a pattern. */
+bool lw_net_is_edge(const struct lw_run *run, const struct lw_net_link *link);
+
+/** lw_net_growth() - how much the counter @name of @nic grew while it was read; NAN: it was not. */
+double lw_net_growth(const struct lw_nic *nic, const char *name);
+
+/** lw_net_series() - NULL: @nic has no such counter. */
+const struct lw_nic_series *lw_net_series(const struct lw_nic *nic, const char *name);
+
+/** lw_net_sent_total() - payload that @end handed to its NIC while the run was recorded, repeats included. */
+double lw_net_sent_total(const struct lw_tcp_end *end);
+double lw_net_received_total(const struct lw_tcp_end *end);
+
+/** lw_net_header_bytes() - of a full segment of @end on a wire; without Ethernet's on a loopback. */
+double lw_net_header_bytes(const struct lw_tcp_end *end, bool is_loopback);
+
+/** lw_net_is_virtual() - the speed that its driver tells is made up. */
+bool lw_net_is_virtual(const struct lw_nic *nic);
+
+/** lw_net_median() - sorts @values; NAN: there are none. */
+double lw_net_median(double *values, size_t n);
+
+/* The parts, in order. Return: LW_OK or LW_ERR_NOMEM. */
+int lw_net_find_peers(struct lw_run *run);
+int lw_net_find_links(struct lw_run *run);
+int lw_net_account(struct lw_run *run);
+int lw_net_find_candidates(struct lw_run *run, struct lw_net_account *account);
+int lw_net_find_capacity(struct lw_run *run);
+int lw_net_find_algorithm(struct lw_run *run);
+int lw_net_find_slowed(struct lw_run *run);
+
+#endif /* LAPWING_ANALYZER_NETWORK_NETWORK_H */

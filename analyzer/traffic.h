@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * traffic.h - what crossed the network: as recorded (load), and what it says of the job (network).
+ *
+ * Counts that a source does not tell are LW_COUNT_UNKNOWN. Ranks are indexes into run->ranks.
+ */
+#ifndef LAPWING_ANALYZER_TRAFFIC_H
+#define LAPWING_ANALYZER_TRAFFIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+
+enum { LW_COUNT_UNKNOWN = -1, LW_ADDRESS_BYTES = 48, LW_NET_TEXT_BYTES = 400 };
+
+/* ---- load: as recorded ------------------------------------------------------------------------- */
+
+struct lw_reading {
+	int64_t at_ns, value;
+};
+
+struct lw_nic_series { /* one counter of one device */
+	char *name;
+	lw_vec(struct lw_reading) readings; /* by at_ns */
+};
+
+struct lw_nic { /* a row of table device: a NIC, an RDMA port, the packet queues of the CPUs */
+	size_t store;
+	int64_t id, host_id, namespace_key;
+	char *kind, *name, *driver, *addresses;
+	uint64_t mtu_bytes, speed_bytes_per_s; /* 0 = not known */
+	bool is_loopback, is_gone;
+	lw_vec(struct lw_nic_series) series;
+};
+
+struct lw_tcp_reading { /* totals so far but for rtt_ns */
+	int64_t at_ns, rtt_ns, min_rtt_ns, sent_bytes, acked_bytes, received_bytes,
+		retransmitted_bytes, n_retransmits, n_segments_out, n_segments_in, busy_ns,
+		rwnd_limited_ns, sndbuf_limited_ns;
+};
+
+struct lw_curve_point { /* payload so far */
+	int64_t at_ns;
+	uint64_t sent_bytes, received_bytes;
+};
+
+struct lw_tcp_end { /* one end of a TCP connection */
+	size_t store;
+	int64_t tcp_id, socket; /* tcp_connection.id, hooked socket of its process; 0 = none */
+	int64_t process_id;     /* 0 = of no recorded process */
+	int32_t rank;           /* LW_NONE = of no rank */
+	int32_t nic;            /* index into run->nics, LW_NONE = not known */
+	char local[LW_ADDRESS_BYTES], peer[LW_ADDRESS_BYTES];
+	int local_port, peer_port;
+	lw_vec(struct lw_curve_point) curve; /* as hooked, else as the kernel acknowledged */
+	lw_vec(struct lw_tcp_reading) tcp;   /* by at_ns */
+	/* network */
+	int32_t peer_rank; /* LW_NONE = no rank has the other end */
+};
+
+struct lw_packet_bin { /* a flow in a millisecond */
+	int64_t bin_ns;
+	uint64_t wire_bytes, payload_bytes, n_retransmitted;
+};
+
+struct lw_packet_flow { /* one direction between two ends, as captured */
+	size_t store;
+	char *protocol, *source, *destination;
+	int source_port, destination_port;
+	int32_t from_rank, to_rank; /* load: as the collector said; network: joined by addresses */
+	bool is_other;
+	uint64_t n_frames, frame_bytes, n_packets, wire_bytes, payload_bytes, repeated_bytes,
+		n_retransmitted;
+	int64_t missing_bytes;
+	lw_vec(struct lw_packet_bin) bins; /* of flows of the job only, by bin_ns */
+};
+
+/* ---- network: what it says --------------------------------------------------------------------- */
+
+struct lw_net_link { /* network: from one rank to another, all their connections */
+	int32_t from, to;
+	double step_bytes;       /* payload a counted step; a whole run without steps */
+	double run_bytes;        /* payload, whole run */
+	double acked_bytes;      /* by the kernel's account; NAN */
+	double packet_bytes;     /* as captured, what was sent twice once; NAN */
+	double busy_bytes_per_s; /* acked while something was in flight; NAN */
+	double busy_ns, rwnd_limited_frac, sndbuf_limited_frac; /* NAN = not known */
+	double rtt_ns, min_rtt_ns;                              /* median, least; NAN */
+	double n_retransmits, n_segments;                       /* NAN */
+};
+
+struct lw_net_rank { /* network */
+	double sent_bytes,
+		received_bytes; /* to and from ranks, a counted step (whole run without) */
+	double in_ops_frac; /* of what it sent to ranks in the steps: while it was in an operation; NAN */
+	double other_sent_bytes, other_received_bytes; /* to and from who is no rank, whole run */
+	uint32_t n_out, n_in;  /* ranks that take, give a share of its bytes */
+	double expected_bytes; /* sent by the algorithm that it looks like; NAN */
+	bool is_hot;
+	/* what it sends, before the network holds it up: payload and headers */
+	double capacity_bytes_per_s; /* NAN = nothing tells */
+	int capacity_from;           /* enum lw_capacity_from */
+	double used_frac;            /* of it, during the steps; NAN */
+	int32_t nic;                 /* that most of it leaves by, LW_NONE */
+};
+
+enum lw_capacity_from {
+	LW_CAPACITY_NONE,
+	LW_CAPACITY_PLATEAU, /* its NIC sent at this rate whenever TCP was busy throughout */
+	LW_CAPACITY_BUSY,    /* mean while something was in flight: at least */
+	LW_CAPACITY_SPEED,   /* what the driver says */
+};
+
+enum lw_algorithm {
+	LW_ALGORITHM_UNKNOWN,
+	LW_ALGORITHM_PAIR, /* two ranks: a ring, a tree and a server send the same */
+	LW_ALGORITHM_RING,
+	LW_ALGORITHM_TREE,
+	LW_ALGORITHM_STAR,
+	LW_ALGORITHM_HALVING, /* recursive halving and doubling, or doubling alone */
+	LW_ALGORITHM_TORUS,
+	LW_ALGORITHM_HIERARCHICAL,
+	LW_ALGORITHM_DIRECT, /* each rank to each */
+};
+
+struct lw_net_candidate { /* traffic of a NIC that is not between ranks */
+	char text[120];   /* who: "port 2049 (NFS) at 10.0.0.9, rank 1" */
+	double bytes;     /* both directions, payload */
+	double in_bytes, out_bytes;
+	bool is_job;         /* a recorded process has it */
+	bool is_storage;     /* by its port */
+	double outside_frac; /* of its bytes: while its rank was in no operation; NAN */
+};
+
+struct lw_net_account { /* network: bytes of one NIC */
+	int32_t nic;
+	double tx_bytes, rx_bytes, tx_packets, rx_packets; /* as its counters grew */
+	double job_tx_bytes, job_rx_bytes; /* payload of the ranks' connections, repeats included */
+	double header_tx_bytes, header_rx_bytes; /* of those */
+	bool is_packet_counted; /* headers by counted packets or segments; else by MTU, assumed */
+	double other_tx_bytes, other_rx_bytes;      /* what is left: unattributed */
+	double other_step_bytes;                    /* both directions, a counted step; NAN */
+	lw_vec(struct lw_net_candidate) candidates; /* most bytes first */
+};
+
+struct lw_net_trouble { /* network: a counter that should not grow, and did */
+	int32_t nic;
+	const char *counter; /* of the run's nics */
+	double n;
+};
+
+struct lw_net_slowed {         /* network: operations that resent segments held up */
+	double n_retransmits;  /* whole run, links between ranks; NAN = not known */
+	double frac;           /* of segments sent; NAN */
+	uint32_t n_ops, n_hit; /* compared; with a retransmit while they ran */
+	uint32_t n_slowed;     /* of those, slower than without by more than LW_SLOWED_FRAC */
+	double lost_ns;        /* their time beyond what they take without, added up */
+	double normal_frac;    /* how much longer the slowed ones took, mean */
+	bool is_fastest; /* nothing ran without retransmits: compared with the fastest tenth */
+	int32_t worst_from, worst_to; /* link with most retransmits, LW_NONE */
+	double worst_n;
+	double resolution_ns; /* of the times of retransmits */
+};
+
+struct lw_network {
+	lw_vec(struct lw_net_link) links;       /* by from, to */
+	lw_vec(struct lw_net_rank) ranks;       /* as run->ranks; empty: no connection was seen */
+	lw_vec(struct lw_net_account) accounts; /* NICs that moved something, loopbacks left out */
+	lw_vec(struct lw_net_trouble) troubles;
+	size_t n_steps;    /* that bytes a step are of; 0 = bytes of the whole run */
+	double edge_bytes; /* a link with fewer in a step is control traffic */
+	double op_bytes;   /* payload of allreduces in a step, each rank; NAN */
+	enum lw_algorithm algorithm;
+	char evidence[LW_NET_TEXT_BYTES]; /* of algorithm; why it is not known */
+	int32_t hub;                      /* of a star, LW_NONE */
+	double off_frac;                  /* worst rank: sent against expected; NAN */
+	int32_t slow_rank;                /* its link is much slower than the others', LW_NONE */
+	double others_bytes_per_s;        /* capacity of the others, median; NAN */
+	struct lw_net_slowed slowed;
+};
+
+/** lw_algorithm_name() - "ring", "not known". */
+const char *lw_algorithm_name(enum lw_algorithm algorithm);
+
+#endif /* LAPWING_ANALYZER_TRAFFIC_H */
