@@ -184,4 +184,7 @@ struct lw_network {
 /** lw_algorithm_name() - "ring", "not known". */
 const char *lw_algorithm_name(enum lw_algorithm algorithm);
 
+/** lw_net_is_physical() - the speed that its driver tells is that of a link: known, and not made up. */
+bool lw_net_is_physical(const struct lw_nic *nic);
+
 #endif /* LAPWING_ANALYZER_TRAFFIC_H */

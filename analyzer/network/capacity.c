@@ -182,24 +182,24 @@ static void find_way(struct lw_run *run, int32_t r)
 					  header_factor / (ns / 1e9) / rank->capacity_bytes_per_s;
 	}
 	if (isnan(rank->capacity_bytes_per_s)) {
-		/* what a virtual device says of its speed is made up */
-		bool is_real = nic->speed_bytes_per_s && *nic->driver && !lw_net_is_virtual(nic);
-
-		rank->capacity_from = is_real ? LW_CAPACITY_SPEED : LW_CAPACITY_NONE;
-		if (is_real)
+		rank->capacity_from = LW_CAPACITY_NONE;
+		if (lw_net_is_physical(nic)) {
+			rank->capacity_from = LW_CAPACITY_SPEED;
 			rank->capacity_bytes_per_s = (double)nic->speed_bytes_per_s;
+		}
 	}
 }
 
-bool lw_net_is_virtual(const struct lw_nic *nic)
+bool lw_net_is_physical(const struct lw_nic *nic)
 {
+	/* what these say of their speed is made up */
 	static const char *const drivers[] = {
-		"veth", "bridge", "tun", "virtio_net", "bonding", "team", "macvlan", "dummy"};
+		"veth", "bridge", "tun", "virtio_net", "bonding", "team", "macvlan", "dummy", ""};
 
 	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
 		if (!strcmp(nic->driver, drivers[i]))
-			return true;
-	return false;
+			return false;
+	return nic->speed_bytes_per_s > 0;
 }
 
 static bool is_measured(const struct lw_net_rank *rank)

@@ -48,9 +48,6 @@ double lw_net_received_total(const struct lw_tcp_end *end);
 /** lw_net_header_bytes() - of a full segment of @end on a wire; without Ethernet's on a loopback. */
 double lw_net_header_bytes(const struct lw_tcp_end *end, bool is_loopback);
 
-/** lw_net_is_virtual() - the speed that its driver tells is made up. */
-bool lw_net_is_virtual(const struct lw_nic *nic);
-
 /** lw_net_median() - sorts @values; NAN: there are none. */
 double lw_net_median(double *values, size_t n);
 

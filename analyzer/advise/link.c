@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * link.c - what the network's own counters say is wrong: a slow link, lost packets, the wrong interface, small frames.
+ *
+ * Statements of what was measured, not predictions: none has a gain. Each is silent where nothing was recorded that
+ * would bear it out.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/advise/trial.h"
+#include "base/units.h"
+
+#define ASYMMETRY          1.5
+#define LOSS_FRAC          5e-4 /* of segments: beyond what timers resend by mistake */
+#define IDLE_FRAC          0.01 /* of what the NIC in use moved */
+#define FASTER             1.5
+#define FULL_FRAC          0.5 /* of the capacity, in the steps: headers matter */
+#define HEADER_BYTES       66.0
+#define FULL_SEGMENT_BYTES 1448.0
+#define JUMBO_BYTES        8948.0
+
+enum { LEAST_BYTES = 1 << 20, ETHERNET_MTU_BYTES = 1500, LEAST_RESENT = 20 };
+
+static int number_of(const struct lw_run *run, int32_t rank)
+{
+	return run->ranks.at[rank].rank;
+}
+
+static const struct lw_net_link *back_of(const struct lw_run *run, const struct lw_net_link *link)
+{
+	const struct lw_net_link *back;
+
+	lw_vec_foreach (back, &run->network.links)
+		if (back->from == link->to && back->to == link->from)
+			return back;
+	return NULL;
+}
+
+static bool is_loaded(const struct lw_net_link *link)
+{
+	return link->run_bytes >= LEAST_BYTES && link->busy_bytes_per_s > 0 &&
+	       link->rwnd_limited_frac + link->sndbuf_limited_frac < 0.5;
+}
+
+/* Both directions of a link carry much, one at a much lower rate. */
+static int find_asymmetry(
+	const struct lw_adviser *self, const struct lw_run *run, struct lw_advice_list *list)
+{
+	const struct lw_net_link *link;
+	char unit[2][LW_UNIT_TEXT_BYTES];
+
+	lw_vec_foreach (link, &run->network.links) {
+		const struct lw_net_link *back = back_of(run, link);
+
+		if (!back || !is_loaded(link) || !is_loaded(back) ||
+			back->busy_bytes_per_s < ASYMMETRY * link->busy_bytes_per_s)
+			continue;
+		/* a server sends to all at once, and each gets a part */
+		if (run->network.ranks.at[link->from].n_out > 1 &&
+			run->network.ranks.at[link->to].n_out <= 1)
+			continue;
+		return lw_advise_find(list, self->id,
+			"asymmetric: from rank %d to %d data moves at %s while there is any, the other way at %s: look at the speed and duplex of both NICs and of the switch's ports (ethtool), and at shaping (tc qdisc)",
+			number_of(run, link->from), number_of(run, link->to),
+			lw_rate_format(link->busy_bytes_per_s, unit[0]),
+			lw_rate_format(back->busy_bytes_per_s, unit[1]));
+	}
+	return LW_OK;
+}
+
+static int advise_slow(
+	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
+{
+	const struct lw_network *net = &run->network;
+	const struct lw_net_rank *rank;
+	char unit[2][LW_UNIT_TEXT_BYTES];
+
+	if (!net->ranks.n)
+		return LW_OK;
+	if (net->slow_rank == LW_NONE)
+		return find_asymmetry(self, run, list);
+	rank = &net->ranks.at[net->slow_rank];
+	if (lw_advise_find(list, self->id,
+		    "the way out of rank %d (host %.64s, %s) carries %s, that of the others %s, and TCP there has data in flight while they wait: in every operation all wait for it. Look at that NIC, its cable and its switch port (ethtool), and at shaping (tc qdisc), or leave the host out",
+		    number_of(run, net->slow_rank), run->ranks.at[net->slow_rank].host,
+		    run->nics.at[rank->nic].name,
+		    lw_rate_format(rank->capacity_bytes_per_s, unit[0]),
+		    lw_rate_format(net->others_bytes_per_s, unit[1])) < 0)
+		return LW_ERR_NOMEM;
+	return find_asymmetry(self, run, list);
+}
+
+static int advise_loss(
+	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
+{
+	const struct lw_net_slowed *slowed = &run->network.slowed;
+	char unit[2][LW_UNIT_TEXT_BYTES], cost[200] = "";
+
+	if (isnan(slowed->n_retransmits) || slowed->n_retransmits < LEAST_RESENT ||
+		slowed->frac < LOSS_FRAC)
+		return LW_OK;
+	if (slowed->n_slowed)
+		snprintf(cost, sizeof(cost),
+			"; %u of %u operations that ran meanwhile took longer for it, by %.0f %%, %s in all",
+			slowed->n_slowed, slowed->n_hit, 100 * slowed->normal_frac,
+			lw_ns_format(slowed->lost_ns, unit[0]));
+	return lw_advise_find(list, self->id,
+		"packets are lost: %.2f %% of the segments between ranks were sent again, most from rank %d to %d (%.0f)%s. Look at errors and drops of both NICs (ethtool -S), at the switch's buffers, and at the cable",
+		100 * slowed->frac, number_of(run, slowed->worst_from),
+		number_of(run, slowed->worst_to), slowed->worst_n, cost);
+}
+
+/* What sets the interface, by what moves the gradients. */
+static const char *variable_of(const struct lw_rank *rank)
+{
+	if (rank->transport == LW_TRANSPORT_NCCL)
+		return "NCCL_SOCKET_IFNAME";
+	if (rank->transport == LW_TRANSPORT_MPI)
+		return "OMPI_MCA_btl_tcp_if_include";
+	if (rank->transport == LW_TRANSPORT_GLOO)
+		return rank->framework == LW_FRAMEWORK_HOROVOD ? "HOROVOD_GLOO_IFACE"
+							       : "GLOO_SOCKET_IFNAME";
+	return "NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME or HOROVOD_GLOO_IFACE";
+}
+
+static double moved_bytes(const struct lw_nic *nic)
+{
+	const struct lw_nic_series *series;
+	double bytes = 0;
+
+	lw_vec_foreach (series, &nic->series)
+		if (series->readings.n &&
+			(!strcmp(series->name, "tx_bytes") || !strcmp(series->name, "rx_bytes")))
+			bytes += (double)(series->readings.at[series->readings.n - 1].value -
+					  series->readings.at[0].value);
+	return bytes;
+}
+
+static bool is_better(const struct lw_nic *nic, const struct lw_nic *used)
+{
+	return nic != used && nic->store == used->store && nic->host_id == used->host_id &&
+	       nic->namespace_key == used->namespace_key && !strcmp(nic->kind, "nic") &&
+	       !nic->is_loopback && !nic->is_gone && *nic->addresses && lw_net_is_physical(nic) &&
+	       lw_net_is_physical(used) &&
+	       (double)nic->speed_bytes_per_s >= FASTER * (double)used->speed_bytes_per_s &&
+	       moved_bytes(nic) < IDLE_FRAC * moved_bytes(used);
+}
+
+static int advise_interface(
+	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
+{
+	const struct lw_net_rank *rank;
+	const struct lw_nic *nic, *best = NULL;
+	char unit[2][LW_UNIT_TEXT_BYTES];
+
+	lw_vec_foreach (rank, &run->network.ranks) {
+		size_t r = (size_t)(rank - run->network.ranks.at);
+		const struct lw_nic *used;
+
+		if (rank->nic == LW_NONE)
+			continue;
+		used = &run->nics.at[rank->nic];
+		lw_vec_foreach (nic, &run->nics)
+			if (is_better(nic, used) &&
+				(!best || nic->speed_bytes_per_s > best->speed_bytes_per_s))
+				best = nic;
+		if (best) /* the hosts of a cluster are alike: say it once */
+			return lw_advise_find(list, self->id,
+				"rank %d sends by %s (%s) while %s (%s, address %.40s) of the same host is idle: set %s=%s, if the other hosts reach it",
+				number_of(run, (int32_t)r), used->name,
+				lw_rate_format((double)used->speed_bytes_per_s, unit[0]),
+				best->name,
+				lw_rate_format((double)best->speed_bytes_per_s, unit[1]),
+				best->addresses, variable_of(&run->ranks.at[r]), best->name);
+	}
+	return LW_OK;
+}
+
+static int advise_frames(
+	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
+{
+	const struct lw_net_rank *rank;
+	const double now = HEADER_BYTES / (HEADER_BYTES + FULL_SEGMENT_BYTES);
+	const double then = HEADER_BYTES / (HEADER_BYTES + JUMBO_BYTES);
+
+	lw_vec_foreach (rank, &run->network.ranks) {
+		const struct lw_nic *nic = rank->nic == LW_NONE ? NULL : &run->nics.at[rank->nic];
+
+		if (!nic || !lw_net_is_physical(nic) || nic->mtu_bytes != ETHERNET_MTU_BYTES ||
+			!(rank->used_frac >= FULL_FRAC))
+			continue;
+		return lw_advise_find(list, self->id,
+			"rank %d fills %.0f %% of what %s carries with frames of %d bytes: headers are %.1f %% of it; with jumbo frames (ip link set %s mtu 9000, on all hosts and switches between them) %.1f %%, and a sixth of the packets",
+			number_of(run, (int32_t)(rank - run->network.ranks.at)),
+			100 * rank->used_frac, nic->name, ETHERNET_MTU_BYTES, 100 * now, nic->name,
+			100 * then);
+	}
+	return LW_OK;
+}
+
+const struct lw_adviser lw_adviser_slow_link = {
+	.id = "network.slow_link",
+	.title = "A slow link",
+	.run = advise_slow,
+	.needs_no_replay = true,
+	.assumes =
+		"A link carries what TCP got acknowledged while it had data in flight, or what its NIC sent while TCP was busy throughout.",
+	.wrong_if =
+		"The receiver is slow, not the link: then TCP_INFO shows it limited by the window or the buffer, and nothing is said.",
+	.check = "iperf3 between that host and another, in both directions.",
+};
+
+const struct lw_adviser lw_adviser_loss = {
+	.id = "network.loss",
+	.title = "Lost packets",
+	.run = advise_loss,
+	.needs_no_replay = true,
+	.assumes =
+		"An operation that took longer than those of its size without retransmits, and ran while some were sent, was slowed by them.",
+	.wrong_if =
+		"TCP resent by mistake what was only late: then the counters of both NICs show no drops.",
+	.check = "ethtool -S of both NICs and the switch's counters, before and after a run.",
+};
+
+const struct lw_adviser lw_adviser_interface = {
+	.id = "network.interface",
+	.title = "The faster interface",
+	.run = advise_interface,
+	.needs_no_replay = true,
+	.assumes =
+		"An idle interface with an address could carry the job's traffic at the speed that its driver tells.",
+	.wrong_if =
+		"It is there for something else (storage), or the other hosts are not on its network.",
+	.check = "ip route get ADDRESS-OF-ANOTHER-HOST from its address; iperf3 -B.",
+};
+
+const struct lw_adviser lw_adviser_frames = {
+	.id = "network.frames",
+	.title = "Jumbo frames",
+	.run = advise_frames,
+	.needs_no_replay = true,
+	.assumes = "Frames of 9000 bytes need a sixth of the headers.",
+	.wrong_if = "A switch between the hosts does not pass them: connections then hang.",
+	.check = "ping -M do -s 8972 to every other host.",
+};

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is advised of links, and that nothing is where nothing bears it out. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyzer/advise/advise.h"
+#include "base/err.h"
+#include "tests/lib/run_fixture.h"
+#include "tests/unit/net_run.h"
+
+static char said[LW_ADVICE_TEXT_BYTES];
+
+/* What @id says of the rows so far, "" = nothing. */
+static const char *advise(int n_ranks, const char *id)
+{
+	struct lw_run *run = net_run_analyze(n_ranks);
+	struct lw_advice_list list;
+	const struct lw_finding *finding;
+
+	said[0] = '\0';
+	assert_int_equal(lw_advise(run, &list), LW_OK);
+	lw_vec_foreach (finding, &list.findings)
+		if (!strcmp(finding->id, id))
+			strcpy(said, finding->text);
+	lw_advice_list_free(&list);
+	lw_run_free(run);
+	return said;
+}
+
+static void assert_says(const char *text, const char *wanted)
+{
+	if (!strstr(text, wanted))
+		fail_msg("\"%s\" is not in \"%s\"", wanted, text);
+}
+
+static void make_ring(int busy_ms_of_rank_2)
+{
+	net_run_begin(4);
+	for (int r = 0; r < 4; r++) {
+		net_run_add_link(r, (r + 1) % 4, 60e6, 1e3, r == 2 ? busy_ms_of_rank_2 : 33);
+		net_run_add_nic_bytes(r, 62.7e6, 62.7e6);
+	}
+}
+
+static void a_slow_link_is_named_and_an_even_ring_is_not(void **state)
+{
+	(void)state;
+	make_ring(33);
+	assert_string_equal(advise(4, "network.slow_link"), "");
+	make_ring(100);
+	assert_says(advise(4, "network.slow_link"),
+		"the way out of rank 2 (host node1, eth2) carries 62.7 MB/s");
+	assert_says(said, "that of the others 190 MB/s");
+}
+
+static void a_link_that_is_slow_one_way_is_asymmetric(void **state)
+{
+	(void)state;
+	net_run_begin(2);
+	net_run_add_end(0, 1, 40000, 5000, 60e6, 60e6, 80, 0, 0);
+	net_run_add_end(1, 0, 5000, 40000, 60e6, 60e6, 40, 0, 0);
+	assert_says(
+		advise(2, "network.slow_link"), "asymmetric: from rank 0 to 1 data moves at 75");
+	net_run_begin(2);
+	net_run_exchange(0, 1, 60e6);
+	assert_string_equal(advise(2, "network.slow_link"), "");
+}
+
+static void lost_packets_are_said_with_what_they_cost(void **state)
+{
+	(void)state;
+	net_run_begin(2);
+	net_run_add_end(0, 1, 40000, 5000, 60e6, 60e6, 50, 4, 900);
+	net_run_add_end(1, 0, 5000, 40000, 60e6, 60e6, 50, 0, 0);
+	assert_says(advise(2, "network.loss"), "most from rank 0 to 1 (900)");
+	assert_says(said, "1.09 % of the segments");
+	net_run_begin(2);
+	net_run_add_end(0, 1, 40000, 5000, 60e6, 60e6, 50, 4, 9);
+	net_run_add_end(1, 0, 5000, 40000, 60e6, 60e6, 50, 0, 0);
+	assert_string_equal(advise(2, "network.loss"), "");
+}
+
+static void make_cards(const char *address, long long idle_bytes)
+{
+	net_run_begin(2);
+	net_run_exchange(0, 1, 60e6);
+	net_run_add_nic_bytes(0, 62.7e6, 62.7e6);
+	net_run_add_nic_bytes(1, 62.7e6, 62.7e6);
+	net_run_add(
+		"UPDATE device SET driver = 'mlx5_core', speed_bytes_per_s = 125000000;"
+		"UPDATE process SET transport = 2;"
+		"INSERT INTO device VALUES(9, 1, 'nic', 'ib0', 9, 1, NULL, 1500, 12500000000, '%s', 'mlx5_core', 0, 0, NULL);"
+		"INSERT INTO counter_sample VALUES(9, 1, 0, 0), (9, 1, 1000000000, %lld);",
+		address, idle_bytes);
+}
+
+static void an_idle_faster_interface_is_named_with_the_variable(void **state)
+{
+	(void)state;
+	make_cards("192.168.7.1", 1000);
+	net_run_add("UPDATE device SET namespace_key = 1;");
+	assert_says(advise(2, "network.interface"),
+		"rank 0 sends by eth0 (125 MB/s) while ib0 (12.5 GB/s, address 192.168.7.1)");
+	assert_says(said, "set HOROVOD_GLOO_IFACE=ib0");
+	make_cards("", 1000); /* no address: it cannot be used */
+	net_run_add("UPDATE device SET namespace_key = 1;");
+	assert_string_equal(advise(2, "network.interface"), "");
+	make_cards("192.168.7.1", 60000000); /* not idle */
+	net_run_add("UPDATE device SET namespace_key = 1;");
+	assert_string_equal(advise(2, "network.interface"), "");
+	make_cards("192.168.7.1", 1000); /* a veth's speed is made up */
+	net_run_add("UPDATE device SET driver = 'veth';");
+	assert_string_equal(advise(2, "network.interface"), "");
+}
+
+static void jumbo_frames_are_for_links_that_are_full(void **state)
+{
+	static const char physical[] =
+		"UPDATE device SET driver = 'mlx5_core', speed_bytes_per_s = 125000000;";
+
+	(void)state;
+	net_run_begin(2);
+	for (int r = 0; r < 2; r++) {
+		net_run_add_end(r, 1 - r, r ? 5000 : 40000, r ? 40000 : 5000, 60e6, 60e6, 90, 0, 0);
+		net_run_add_nic_bytes(r, 62.7e6, 62.7e6);
+	}
+	net_run_add("%s", physical);
+	assert_says(advise(2, "network.frames"), "ip link set eth0 mtu 9000");
+	net_run_add("UPDATE device SET mtu_bytes = 9000;");
+	assert_string_equal(advise(2, "network.frames"), "");
+	net_run_begin(2);
+	for (int r = 0; r < 2; r++)
+		net_run_add_end(r, 1 - r, r ? 5000 : 40000, r ? 40000 : 5000, 60e6, 60e6, 20, 0, 0);
+	net_run_add("%s", physical);
+	assert_string_equal(advise(2, "network.frames"), "");
+}
+
+static void without_samples_nothing_is_said(void **state)
+{
+	static const char *const ids[] = {
+		"network.slow_link", "network.loss", "network.interface", "network.frames"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		net_run_begin(2);
+		assert_string_equal(advise(2, ids[i]), "");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_slow_link_is_named_and_an_even_ring_is_not),
+		cmocka_unit_test(a_link_that_is_slow_one_way_is_asymmetric),
+		cmocka_unit_test(lost_packets_are_said_with_what_they_cost),
+		cmocka_unit_test(an_idle_faster_interface_is_named_with_the_variable),
+		cmocka_unit_test(jumbo_frames_are_for_links_that_are_full),
+		cmocka_unit_test(without_samples_nothing_is_said),
+	};
+
+	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);
+}
