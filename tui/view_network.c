@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * view_network.c - what went over TCP: a line a rank with its traffic over time; `t`: a line a connection.
+ * view_network.c - what crossed the network: a line a rank with its traffic over time; `t`: a line a connection, a link
+ * between ranks, a device.
  *
  * Below: what the collectives moved, against what a ring would have sent, each figure with how it is known.
  */
@@ -11,10 +12,11 @@
 #include "analyzer/emit/report.h"
 #include "tui/app.h"
 #include "tui/connections.h"
+#include "tui/net_rows.h"
 #include "tui/parts.h"
 #include "tui/rank_stats.h"
 
-enum side { RANKS, CONNECTIONS, N_SIDES };
+enum side { RANKS, CONNECTIONS, LINKS, DEVICES, N_SIDES };
 enum { N_PARTS = 240 }; /* of the run, for traffic over time */
 
 struct rank_row {
@@ -228,10 +230,16 @@ static int open(struct lw_view *view)
 	state->seen_rank = LW_NONE;
 	status = lw_table_open(&state->tables[RANKS], rank_columns,
 		sizeof(rank_columns) / sizeof(rank_columns[0]), run->ranks.n, rows);
+	if (status == LW_OK)
+		status = lw_table_open(&state->tables[CONNECTIONS], connection_columns,
+			sizeof(connection_columns) / sizeof(connection_columns[0]),
+			rows->connections.n, rows);
+	if (status == LW_OK)
+		status = lw_table_open(&state->tables[LINKS], lw_link_columns, lw_link_n_columns,
+			run->network.links.n, run);
 	return status < 0 ? status
-			  : lw_table_open(&state->tables[CONNECTIONS], connection_columns,
-				    sizeof(connection_columns) / sizeof(connection_columns[0]),
-				    rows->connections.n, rows);
+			  : lw_table_open(&state->tables[DEVICES], lw_nic_columns, lw_nic_n_columns,
+				    run->nics.n, run);
 }
 
 static void done(struct lw_view *view)
@@ -246,7 +254,7 @@ static void done(struct lw_view *view)
 
 /* ---- drawing ------------------------------------------------------------------------------------ */
 
-enum { FACT_LINES = 8, HEADING_LINES = 1, LEAST_TABLE_LINES = 6 };
+enum { FACT_LINES = 9, HEADING_LINES = 1, LEAST_TABLE_LINES = 6 };
 
 static size_t count_sockets(const struct rows *rows)
 {
@@ -273,6 +281,11 @@ static size_t count_connections(const struct rows *rows)
 	return rows->connections.n;
 }
 
+static size_t count_devices(const struct rows *rows)
+{
+	return rows->run->nics.n;
+}
+
 /* What this run has of the network: who misses something sees that it was not recorded. */
 static void draw_sources(const struct rows *rows, struct lw_pane pane, int y)
 {
@@ -283,6 +296,7 @@ static void draw_sources(const struct rows *rows, struct lw_pane pane, int y)
 		{"sockets", count_sockets},
 		{"traffic samples", count_samples},
 		{"TCP connections", count_connections},
+		{"NICs", count_devices},
 	};
 	int x = 1 + lw_pane_print(pane, 1, y, LW_STYLE_DIM, "recorded");
 
@@ -323,7 +337,7 @@ static void draw_facts(
 		{"busbw", &summary->busbw_bytes_per_s, lw_rate_format, "algbw x 2(N-1)/N"},
 	};
 	enum { N_FACTS = sizeof(facts) / sizeof(facts[0]) };
-	char text[LW_UNIT_TEXT_BYTES];
+	char text[LW_UNIT_TEXT_BYTES], note[LW_TABLE_TEXT_BYTES];
 
 	lw_pane_rule(pane, 0, "collectives and network");
 	for (int i = 0; i < N_FACTS; i++) {
@@ -338,7 +352,10 @@ static void draw_facts(
 				facts[i].format(value, text), lw_how_name(facts[i].figure->how),
 				facts[i].note);
 	}
-	draw_sources(rows, pane, 1 + N_FACTS);
+	lw_pane_print(pane, 1, 1 + N_FACTS, LW_STYLE_DIM, "looks like");
+	lw_pane_print(
+		pane, 20, 1 + N_FACTS, LW_STYLE_TEXT, "%s", lw_net_rows_note(rows->run, note));
+	draw_sources(rows, pane, 2 + N_FACTS);
 }
 
 static int table_lines(int height)
@@ -363,11 +380,17 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	static const char *const headings[N_SIDES] = {
 		[RANKS] = "TCP by rank, as hooked. Over the run: own scale, least to most",
 		[CONNECTIONS] = "TCP connections. RTT, resent segments, delivery: TCP_INFO",
+		[LINKS] =
+			"From rank to rank. Busy rate: while something was in flight; window, buffer: what held it back",
+		[DEVICES] = "NICs, RDMA ports, CPU queues. nobody's: not of the job's connections",
 	};
 	static const char *const nothing[N_SIDES] = {
 		[RANKS] = "No rank is in the run.",
 		[CONNECTIONS] =
 			"No TCP connection was seen: shared memory, RDMA or a library that the hooks do not see carried the gradients, or this is an imported timeline.",
+		[LINKS] = "No TCP connection between two ranks was seen.",
+		[DEVICES] =
+			"No device was sampled: recorded with --sample-ms 0, or without a collector that can.",
 	};
 	struct state *state = view->state;
 	int n_lines = table_lines(pane.height);
@@ -386,23 +409,32 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 
 /* ---- requests ----------------------------------------------------------------------------------- */
 
+/* The rank that the row of a side is of; LW_NONE: of none. */
+static int32_t rank_of_row(const struct state *state, size_t row)
+{
+	const struct lw_run *run = state->rows.run;
+
+	if (state->side == RANKS)
+		return (int32_t)row;
+	if (state->side == LINKS)
+		return run->network.links.at[row].from;
+	for (size_t r = 0; r < run->ranks.n && state->side == CONNECTIONS; r++)
+		if (run->ranks.at[r].rank == state->rows.connections.at[row].rank)
+			return (int32_t)r;
+	return LW_NONE;
+}
+
 static void enter(struct lw_view *view)
 {
 	struct state *state = view->state;
-	size_t row = lw_table_row(&state->tables[state->side]), r;
-	const struct lw_run *run = state->rows.run;
+	size_t row = lw_table_row(&state->tables[state->side]);
+	int32_t rank = row == SIZE_MAX ? LW_NONE : rank_of_row(state, row);
 
-	if (row == SIZE_MAX)
+	if (rank == LW_NONE)
 		return;
-	for (r = 0; r < run->ranks.n; r++)
-		if (state->side == RANKS
-				? r == row
-				: run->ranks.at[r].rank == state->rows.connections.at[row].rank)
-			break;
-	if (r == run->ranks.n)
-		return;
-	view->focus->rank = (int32_t)r;
-	lw_app_say(view->app, false, "rank %d is selected, in all views", run->ranks.at[r].rank);
+	view->focus->rank = rank;
+	lw_app_say(view->app, false, "rank %d is selected, in all views",
+		state->rows.run->ranks.at[rank].rank);
 }
 
 static bool request(struct lw_view *view, const struct lw_input *input)
@@ -426,7 +458,8 @@ static struct lw_table *table(struct lw_view *view)
 	return &state->tables[state->side];
 }
 
-static const struct lw_key_words words[] = {{LW_REQUEST_TURN, "ranks/connections", NULL},
+static const struct lw_key_words words[] = {
+	{LW_REQUEST_TURN, "next table", "ranks, connections, links between ranks, devices"},
 	{LW_REQUEST_SORT, "sort", NULL}, {LW_REQUEST_LEFT, "", NULL},
 	{LW_REQUEST_RIGHT, "columns", NULL},
 	{LW_REQUEST_ENTER, "select", "select its rank, in all views"}, {0}};
@@ -434,7 +467,7 @@ static const struct lw_key_words words[] = {{LW_REQUEST_TURN, "ranks/connections
 const struct lw_view_ops lw_view_network = {
 	.name = "network",
 	.label = "net",
-	.title = "bytes on TCP by rank and connection, against what a ring would send",
+	.title = "bytes by rank, connection, link and device, against what a ring would send",
 	.keys = {LW_TABLE_CAN | LW_CAN(TURN) | LW_CAN(ENTER), words},
 	.state_bytes = sizeof(struct state),
 	.open = open,

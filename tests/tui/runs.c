@@ -128,10 +128,37 @@ static struct make_run long_run(void)
 	return make_run_job(4, 2000);
 }
 
+/* Two ranks that exchange 40 MB in a second, each over a NIC that also moved something else. */
+static struct make_run links(void)
+{
+	struct make_run spec = make_run_job(2, 30);
+
+	spec.first_ns = 10000000;
+	spec.extra_sql =
+		"WITH two(r) AS (VALUES(1), (2)) INSERT INTO device SELECT r, 1, 'nic', 'eth' || (r - 1), 2,"
+		" r, NULL, 1500, 1250000000, '10.0.0.' || r, 'ixgbe', 0, 0, NULL FROM two;"
+		"INSERT INTO device VALUES(3, 1, 'rdma_port', 'mlx5_0/1', 1, NULL, 'eth0', 4096, 12500000000, '', 'mlx5_core', 0, 0, NULL);"
+		"INSERT INTO counter VALUES(1, 'tx_bytes', 'bytes'), (2, 'rx_bytes', 'bytes'), (3, 'tx_packets', 'packets'),"
+		" (4, 'rx_packets', 'packets'), (5, 'rx_dropped', 'packets');"
+		"WITH two(r) AS (VALUES(1), (2)), t(at) AS (VALUES(0), (500), (1000)) INSERT INTO counter_sample"
+		" SELECT r, c.id, at * 1000000, at * CASE WHEN c.id < 3 THEN 43000 WHEN c.id < 5 THEN 28 ELSE 1 END FROM two, t, counter c;"
+		"INSERT INTO counter_sample VALUES(3, 1, 0, 0), (3, 1, 1000000000, 0);"
+		"WITH two(r) AS (VALUES(1), (2)) INSERT INTO socket SELECT r, r, 1, 0, '10.0.0.' || r, 5000 + r, '10.0.0.' || (3 - r), 5003 - r FROM two;"
+		"INSERT INTO tcp_connection SELECT process_id, 1, process_id, 7, process_id, local_address, local_port, peer_address, peer_port,"
+		" process_id, 0, 1, 1 FROM socket;"
+		"WITH two(r) AS (VALUES(1), (2)), t(at) AS (VALUES(0), (500), (1000)) INSERT INTO socket_sample"
+		" SELECT r, 1, at * 1000000, 1, at * 40000, at * 40000, 1, 1 FROM two, t;"
+		"WITH two(r) AS (VALUES(1), (2)), t(at) AS (VALUES(0), (500), (1000)) INSERT INTO tcp_info_sample"
+		" SELECT r, at * 1000000, 300000, 100000, at * 40000, at * 40000, at * 40000, 0, at / 100, at * 28, at * 28, 0,"
+		" at * 1000000 * 4 / (4 + r), at * 10000, 0, 10, 0 FROM two, t;";
+	return spec;
+}
+
 static const struct {
 	const char *name;
 	struct make_run (*make)(void);
 } runs[] = {
+	{"links", links},
 	{"slow_rank", slow_rank},
 	{"one_rank", one_rank},
 	{"many_ranks", many_ranks},

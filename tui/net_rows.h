@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* net_rows.h - columns of two tables over run->nics and run->network.links; the context of both is the run. */
+#ifndef LAPWING_TUI_NET_ROWS_H
+#define LAPWING_TUI_NET_ROWS_H
+
+#include "analyzer/run.h"
+#include "tui/table.h"
+
+extern const struct lw_table_column lw_nic_columns[], lw_link_columns[];
+extern const size_t lw_nic_n_columns, lw_link_n_columns;
+
+/** lw_net_rows_note() - what the traffic between ranks looks like, or why that is not known, in one line. Return: @text. */
+const char *lw_net_rows_note(const struct lw_run *run, char text[LW_TABLE_TEXT_BYTES]);
+
+#endif /* LAPWING_TUI_NET_ROWS_H */
