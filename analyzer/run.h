@@ -302,9 +302,15 @@ bool lw_run_may_store(const struct lw_run *run, size_t index);
 /** lw_rank_sent_bytes() - TCP payload sent by @at_ns: between two samples of its sockets, in proportion. */
 double lw_rank_sent_bytes(const struct lw_rank *rank, int64_t at_ns);
 
-/** lw_end_sent_bytes(), lw_end_received_bytes() - payload of one end by @at_ns, likewise. */
-double lw_end_sent_bytes(const struct lw_tcp_end *end, int64_t at_ns);
-double lw_end_received_bytes(const struct lw_tcp_end *end, int64_t at_ns);
+/**
+ * lw_end_bytes() - payload that one end sent (@is_sent) or received by @at_ns, likewise.
+ * @hint: 0 at first; then it is quick for times that come in their order
+ */
+double lw_end_bytes(const struct lw_tcp_end *end, int64_t at_ns, bool is_sent, size_t *hint);
+
+/** lw_end_sent_bytes(), lw_end_received_bytes() - all of it. */
+double lw_end_sent_bytes(const struct lw_tcp_end *end);
+double lw_end_received_bytes(const struct lw_tcp_end *end);
 
 /** lw_run_is_one_clock() - the times of all its ranks compare directly. */
 bool lw_run_is_one_clock(const struct lw_run *run);

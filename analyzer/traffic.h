@@ -58,6 +58,7 @@ struct lw_tcp_end { /* one end of a TCP connection */
 	lw_vec(struct lw_tcp_reading) tcp;   /* by at_ns */
 	/* network */
 	int32_t peer_rank; /* LW_NONE = no rank has the other end */
+	bool is_older;     /* of another process, from before the recording */
 };
 
 struct lw_packet_bin { /* a flow in a millisecond */

@@ -27,50 +27,55 @@ static double between(uint64_t before, uint64_t after, double part)
 	return (double)before + ((double)after - (double)before) * part;
 }
 
-/* The last point at or before @at_ns, and how far it is on to the next. Return: false: there is none. */
-static bool find_point(
-	const struct lw_tcp_end *end, int64_t at_ns, size_t *ret_index, double *ret_part)
+/* The last point at or before @at_ns, looked for from *@hint on; and how far it is on to the next. Return: false: there is none. */
+static bool find_point(const struct lw_tcp_end *end, int64_t at_ns, size_t *hint, double *ret_part)
 {
-	size_t low = 0, high = end->curve.n;
+	const struct lw_curve_point *at = end->curve.at;
+	size_t i = *hint, low = 0, high = end->curve.n;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (end->curve.at[middle].at_ns <= at_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low)
-		return false;
-	*ret_index = low - 1;
 	*ret_part = 0;
-	if (low < end->curve.n) {
-		const struct lw_curve_point *at = &end->curve.at[low - 1];
+	if (i < end->curve.n && at[i].at_ns <= at_ns) { /* times mostly come in their order */
+		while (i + 1 < end->curve.n && at[i + 1].at_ns <= at_ns)
+			i++;
+	} else {
+		while (low < high) {
+			size_t middle = low + (high - low) / 2;
 
-		*ret_part = (double)(at_ns - at->at_ns) / (double)(at[1].at_ns - at->at_ns);
+			if (at[middle].at_ns <= at_ns)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		if (!low)
+			return false;
+		i = low - 1;
 	}
+	if (i + 1 < end->curve.n)
+		*ret_part = (double)(at_ns - at[i].at_ns) / (double)(at[i + 1].at_ns - at[i].at_ns);
+	*hint = i;
 	return true;
 }
 
-double lw_end_sent_bytes(const struct lw_tcp_end *end, int64_t at_ns)
+double lw_end_bytes(const struct lw_tcp_end *end, int64_t at_ns, bool is_sent, size_t *hint)
 {
-	const struct lw_curve_point *at = end->curve.at;
-	size_t i;
+	const struct lw_curve_point *at;
 	double part;
 
-	if (!find_point(end, at_ns, &i, &part))
+	if (!find_point(end, at_ns, hint, &part))
 		return 0;
-	return between(at[i].sent_bytes, at[part > 0 ? i + 1 : i].sent_bytes, part);
+	at = &end->curve.at[*hint];
+	if (part > 0)
+		return is_sent ? between(at[0].sent_bytes, at[1].sent_bytes, part)
+			       : between(at[0].received_bytes, at[1].received_bytes, part);
+	return (double)(is_sent ? at->sent_bytes : at->received_bytes);
 }
 
-double lw_end_received_bytes(const struct lw_tcp_end *end, int64_t at_ns)
+double lw_end_sent_bytes(const struct lw_tcp_end *end)
 {
-	const struct lw_curve_point *at = end->curve.at;
-	size_t i;
-	double part;
+	return end->curve.n ? (double)end->curve.at[end->curve.n - 1].sent_bytes : 0;
+}
 
-	if (!find_point(end, at_ns, &i, &part))
-		return 0;
-	return between(at[i].received_bytes, at[part > 0 ? i + 1 : i].received_bytes, part);
+double lw_end_received_bytes(const struct lw_tcp_end *end)
+{
+	return end->curve.n ? (double)end->curve.at[end->curve.n - 1].received_bytes : 0;
 }

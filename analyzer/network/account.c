@@ -17,7 +17,8 @@ enum {
 	IPV4_BYTES = 20,
 	IPV6_BYTES = 40,
 	TCP_BYTES = 32, /* with timestamps */
-	LEAST_BYTES = 65536
+	LEAST_BYTES = 65536,
+	FIRST_LIST_NS = 1500000000 /* after a namespace's NICs were first read */
 };
 
 const struct lw_nic_series *lw_net_series(const struct lw_nic *nic, const char *name)
@@ -47,12 +48,28 @@ double lw_net_header_bytes(const struct lw_tcp_end *end, bool is_loopback)
 	return (is_loopback ? 0 : ETHERNET_BYTES) + (is_v6 ? IPV6_BYTES : IPV4_BYTES) + TCP_BYTES;
 }
 
-/* Of the job: all since its first packet. Of others: since they were first seen. */
+/* Of the job: all since its first packet. Of others that were there when the recording began: since then. */
 static double total(const struct lw_tcp_end *end, int64_t first, int64_t last)
 {
 	if (last == LW_COUNT_UNKNOWN)
 		return NAN;
-	return (double)(last - (end->process_id || first == LW_COUNT_UNKNOWN ? 0 : first));
+	return (double)(last - (end->is_older && first != LW_COUNT_UNKNOWN ? first : 0));
+}
+
+/* Connections of others that were seen with the first list of their namespace. */
+static void find_older(struct lw_run *run)
+{
+	struct lw_tcp_end *end;
+
+	lw_vec_foreach (end, &run->ends) {
+		const struct lw_nic_series *series =
+			end->nic == LW_NONE ? NULL
+					    : lw_net_series(&run->nics.at[end->nic], "tx_bytes");
+
+		end->is_older = !end->process_id && end->tcp.n &&
+				(!series || end->tcp.at[0].at_ns <
+						    series->readings.at[0].at_ns + FIRST_LIST_NS);
+	}
 }
 
 double lw_net_sent_total(const struct lw_tcp_end *end)
@@ -67,7 +84,7 @@ double lw_net_sent_total(const struct lw_tcp_end *end)
 		if (isnan(bytes))
 			bytes = total(end, first->acked_bytes, last->acked_bytes);
 	}
-	return isnan(bytes) ? lw_end_sent_bytes(end, INT64_MAX) : bytes;
+	return isnan(bytes) ? lw_end_sent_bytes(end) : bytes;
 }
 
 double lw_net_received_total(const struct lw_tcp_end *end)
@@ -77,7 +94,7 @@ double lw_net_received_total(const struct lw_tcp_end *end)
 	if (end->tcp.n)
 		bytes = total(end, end->tcp.at[0].received_bytes,
 			end->tcp.at[end->tcp.n - 1].received_bytes);
-	return isnan(bytes) ? lw_end_received_bytes(end, INT64_MAX) : bytes;
+	return isnan(bytes) ? lw_end_received_bytes(end) : bytes;
 }
 
 struct headers {
@@ -210,6 +227,7 @@ int lw_net_account(struct lw_run *run)
 	struct lw_net_account *account;
 	int status = LW_OK;
 
+	find_older(run);
 	for (size_t i = 0; i < run->nics.n && status == LW_OK; i++) {
 		if (is_accounted(&run->nics.at[i]))
 			status = account_for(run, (int32_t)i);

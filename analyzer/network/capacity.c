@@ -60,7 +60,7 @@ static int32_t main_nic(const struct lw_run *run, int32_t rank)
 		return LW_NONE;
 	lw_vec_foreach (end, &run->ends)
 		if (is_out_of(end, run, rank))
-			bytes[end->nic] += lw_end_sent_bytes(end, INT64_MAX);
+			bytes[end->nic] += lw_end_sent_bytes(end);
 	for (size_t i = 0; i < run->nics.n; i++)
 		if (bytes[i] > 0 && (best == LW_NONE || bytes[i] > bytes[best]))
 			best = (int32_t)i;
@@ -97,15 +97,30 @@ static struct way way_of(const struct lw_run *run, int32_t rank, int32_t nic)
 	return way;
 }
 
-static double busy_frac(const struct lw_run *run, int32_t nic, int64_t from_ns, int64_t to_ns)
+struct ends {
+	lw_vec(const struct lw_tcp_end *) at;
+};
+
+static double busy_frac(const struct ends *ends, int64_t from_ns, int64_t to_ns)
 {
-	const struct lw_tcp_end *end;
 	double most = 0;
 
-	lw_vec_foreach (end, &run->ends)
-		if (end->nic == nic && end->tcp.n)
-			most = fmax(most, busy_at(end, to_ns) - busy_at(end, from_ns));
+	for (size_t i = 0; i < ends->at.n; i++)
+		most = fmax(
+			most, busy_at(ends->at.at[i], to_ns) - busy_at(ends->at.at[i], from_ns));
 	return most / (double)(to_ns - from_ns);
+}
+
+/* Those that leave by @nic and had something in flight for as long as counts. */
+static void find_busy(const struct lw_run *run, int32_t nic, struct ends *busy)
+{
+	const struct lw_tcp_end *end;
+
+	lw_vec_foreach (end, &run->ends)
+		if (end->nic == nic && end->tcp.n &&
+			end->tcp.at[end->tcp.n - 1].busy_ns >= LEAST_NS &&
+			lw_vec_push(&busy->at, end) < 0)
+			return;
 }
 
 /* Rates of the NIC while TCP was busy throughout: their median, when they agree. NAN: there are too few. */
@@ -114,12 +129,14 @@ static double plateau_bytes_per_s(const struct lw_run *run, int32_t nic)
 	const struct lw_nic_series *series = lw_net_series(&run->nics.at[nic], "tx_bytes");
 	lw_vec(double) rates = {0};
 	double middle = NAN;
+	struct ends busy = {0};
 
+	find_busy(run, nic, &busy);
 	for (size_t i = 1; series && i < series->readings.n; i++) {
 		const struct lw_reading *a = &series->readings.at[i - 1], *b = a + 1;
 
 		if (b->at_ns - a->at_ns >= LEAST_NS &&
-			busy_frac(run, nic, a->at_ns, b->at_ns) >= BUSY_FRAC &&
+			busy_frac(&busy, a->at_ns, b->at_ns) >= BUSY_FRAC &&
 			lw_vec_push(&rates, (double)(b->value - a->value) /
 						    (double)(b->at_ns - a->at_ns) * 1e9) < 0)
 			break;
@@ -130,6 +147,7 @@ static double plateau_bytes_per_s(const struct lw_run *run, int32_t nic)
 			middle = NAN;
 	}
 	lw_vec_free(&rates);
+	lw_vec_free(&busy.at);
 	return middle;
 }
 

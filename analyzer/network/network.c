@@ -133,7 +133,7 @@ static int add_rtt(struct lw_net_link *link, const struct lw_tcp_end *end)
 	lw_vec_foreach (reading, &end->tcp)
 		if (reading->rtt_ns > 0)
 			rtts_ns[n++] = (double)reading->rtt_ns;
-	if (n && (isnan(link->rtt_ns) || 2 * lw_end_sent_bytes(end, INT64_MAX) > link->run_bytes))
+	if (n && (isnan(link->rtt_ns) || 2 * lw_end_sent_bytes(end) > link->run_bytes))
 		link->rtt_ns = lw_net_median(rtts_ns, n);
 	free(rtts_ns);
 	return LW_OK;
@@ -145,7 +145,7 @@ static int add_end(const struct lw_run *run, struct lw_net_link *link, const str
 	const struct lw_rank *rank = &run->ranks.at[end->rank];
 
 	link->step_bytes += lw_net_window_bytes(rank, end, true);
-	link->run_bytes += lw_end_sent_bytes(end, INT64_MAX);
+	link->run_bytes += lw_end_sent_bytes(end);
 	add(&link->acked_bytes, LAST(end, acked_bytes));
 	add(&link->n_retransmits, LAST(end, n_retransmits));
 	add(&link->n_segments, LAST(end, n_segments_out));
@@ -219,10 +219,10 @@ static int add_rank(struct lw_run *run, int32_t r)
 			continue;
 		if (is_between_ranks(end)) {
 			in_ops += lw_net_in_ops_bytes(end, &ops, true);
-			all += lw_end_sent_bytes(end, INT64_MAX);
+			all += lw_end_sent_bytes(end);
 		} else if (end->peer_rank == LW_NONE) {
-			one.other_sent_bytes += lw_end_sent_bytes(end, INT64_MAX);
-			one.other_received_bytes += lw_end_received_bytes(end, INT64_MAX);
+			one.other_sent_bytes += lw_end_sent_bytes(end);
+			one.other_received_bytes += lw_end_received_bytes(end);
 		}
 	}
 	if (all > 0 && ops.at.n)

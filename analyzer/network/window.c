@@ -14,22 +14,20 @@ size_t lw_net_n_counted(const struct lw_rank *rank)
 	return n;
 }
 
-static double bytes_at(const struct lw_tcp_end *end, int64_t at_ns, bool is_sent)
-{
-	return is_sent ? lw_end_sent_bytes(end, at_ns) : lw_end_received_bytes(end, at_ns);
-}
-
 double lw_net_window_bytes(const struct lw_rank *rank, const struct lw_tcp_end *end, bool is_sent)
 {
 	const struct lw_step *step;
+	size_t hint = 0;
 	double bytes = 0;
 
 	if (!lw_net_n_counted(rank))
-		return bytes_at(end, INT64_MAX, is_sent);
+		return is_sent ? lw_end_sent_bytes(end) : lw_end_received_bytes(end);
 	lw_vec_foreach (step, &rank->steps)
-		if (!step->excluded)
-			bytes += bytes_at(end, step->end_ns, is_sent) -
-				 bytes_at(end, step->start_ns, is_sent);
+		if (!step->excluded) {
+			double before = lw_end_bytes(end, step->start_ns, is_sent, &hint);
+
+			bytes += lw_end_bytes(end, step->end_ns, is_sent, &hint) - before;
+		}
 	return bytes;
 }
 
@@ -71,10 +69,14 @@ double lw_net_in_ops_bytes(
 	const struct lw_tcp_end *end, const struct lw_intervals *ops, bool is_sent)
 {
 	const struct lw_interval *op;
+	size_t hint = 0;
 	double bytes = 0;
 
-	lw_vec_foreach (op, &ops->at)
-		bytes += bytes_at(end, op->end_ns, is_sent) - bytes_at(end, op->start_ns, is_sent);
+	lw_vec_foreach (op, &ops->at) {
+		double before = lw_end_bytes(end, op->start_ns, is_sent, &hint);
+
+		bytes += lw_end_bytes(end, op->end_ns, is_sent, &hint) - before;
+	}
 	return bytes;
 }
 
