@@ -1,5 +1,5 @@
 # A thin front for the CMake presets: see CMakePresets.json. `make demo` and `make check` are the two to know.
-.PHONY: all demo check check-versions rig rig-cpu bench screens sanitize format clean setup
+.PHONY: all demo check check-versions rig rig-cpu rig-net bench screens sanitize format clean setup
 export LAPWING_PYTHON ?= $(CURDIR)/.venv/bin/python3
 
 all: build/build.ninja
@@ -26,6 +26,9 @@ rig: setup all
 
 rig-cpu: setup all
 	tests/rig/cpu.py
+
+rig-net: setup all
+	tests/rig/net_truth.py --results docs/results/network.md
 
 bench: setup all
 	scripts/bench.sh docs/results/bench.md

@@ -49,6 +49,12 @@ def hosts(n, rates=(), control="reno"):
         down(n)
 
 
-def lose(host, one_in):
-    """Drop one in @one_in of the TCP packets with data that @host receives."""
-    sh(f"ip netns exec {host} iptables -I INPUT -i eth0 -p tcp -m length --length 1000:65535 -m statistic --mode nth --every {one_in} --packet 0 -j DROP")
+def lose(one_in):
+    """A shell command that drops one in @one_in of the TCP packets with data that its namespace receives."""
+    return ("nft 'add table ip lwA; add chain ip lwA in { type filter hook input priority 0; };"
+            f" add rule ip lwA in iifname eth0 ip protocol tcp ip length > 1000 numgen random mod {one_in} 0 drop'")
+
+
+def one_packet_a_frame(host):
+    """Without merging a rule sees every packet, not 64 KiB of them at once."""
+    sh(f"ip netns exec {host} ethtool -K eth0 tso off gso off gro off")

@@ -1,9 +1,11 @@
 """One rank of a job whose traffic is known: net_worker.py ring|ps STEPS COMPUTE_MS BYTES[,BYTES...]
 
 ring: torch's allreduce over Gloo. ps: rank 0 adds the gradients of the others up and sends the sum to each of them.
-RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and GLOO_SOCKET_IFNAME as torch.distributed wants them.
+NET_WORKER_AT=STEP:COMMAND: a shell command that this rank runs before that step. RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and GLOO_SOCKET_IFNAME as torch.distributed wants them.
 """
 import json
+import os
+import subprocess
 import sys
 import time
 
@@ -38,7 +40,10 @@ def main():
     dist.init_process_group("gloo")
     tensors = [torch.ones(int(n) // 4) for n in sys.argv[4].split(",")]
     steps_s = []
-    for _ in range(n_steps):
+    at, _, command = os.environ.get("NET_WORKER_AT", "").partition(":")
+    for step in range(n_steps):
+        if command and step == int(at):
+            subprocess.run(command, shell=True, check=True)
         start_s = time.monotonic()
         time.sleep(compute_ms / 1e3)
         (allreduce if kind == "ring" else exchange_by_server)(tensors)

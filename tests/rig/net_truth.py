@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""Is what lapwing says of the network so? Real torch.distributed over Gloo, real links between network namespaces.
+
+    tests/rig/net_truth.py [--runs N] [--lock FILE] [--only PART,...] [--results FILE]                    (needs root)
+
+reconcile  bytes of known tensors against sockets, TCP_INFO, NIC counters and packets, within 0.1 %
+apart      a ring and a parameter server, told apart in every run
+slow       a rank whose link is cut to a third: named, and its capacity within 5 %
+loss       1 % of the packets to one rank are dropped from the middle of a run on: found, and the operations slowed
+other      bytes of another process on the same NIC: stated, and whose they are
+
+--quick is for the test suite: fewer and shorter runs. With --lock (or LAPWING_RIG_LOCK) runs that are timed hold that file's
+lock. Exit status 1 when a bound does not hold; every miss is named.
+"""
+import argparse
+import contextlib
+import fcntl
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+import net_job
+import net_space
+
+MIB = 1 << 20
+RECONCILE_FRAC, CAPACITY_FRAC, OTHER_FRAC = 0.001, 0.05, 0.01
+SLOWER_FRAC = 0.35  # of what the job itself measured that loss cost it
+PYTHON = net_job.PYTHON
+
+
+class Found:
+    def __init__(self, options):
+        self.options, self.lines, self.misses = options, [], []
+
+    def say(self, text=""):
+        self.lines.append(text)
+        print(text, flush=True)
+
+    def table(self, heading, rows):
+        self.say("| " + " | ".join(heading) + " |")
+        self.say("|" + "---|" * len(heading))
+        for row in rows:
+            self.say("| " + " | ".join(str(cell) for cell in row) + " |")
+        self.say()
+
+    def check(self, holds, text):
+        if not holds:
+            self.misses.append(text)
+            self.say(f"**MISS: {text}**\n")
+
+    @contextlib.contextmanager
+    def timed(self):
+        """While nobody else measures on this machine."""
+        if not self.options.lock:
+            yield
+            return
+        with open(self.options.lock, "a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def off(value, wanted):
+    return f"{value:.0f} ({100 * (value / wanted - 1):+.4f} %)"
+
+
+def own(network, key, i):
+    return sum(link[key] or 0 for link in network["links"] if link["from"] == i)
+
+
+def reconcile(found, folder):
+    n_steps, sizes = (6 if found.options.quick else 16), [8 * MIB, 4 * MIB, 1 * MIB]
+    found.say("## Bytes of known tensors against every source\n")
+    found.say(f"{n_steps} steps, each an allreduce of {', '.join(f'{size // MIB} MiB' for size in sizes)} of torch over Gloo. Expected: 2 (N - 1) / N of that, "
+              "sent by each rank. Sockets: as hooked, between ranks, whole run. NIC: tx_bytes less a header for each frame and what was sent again. Packets: payload "
+              "of libpcap in the network namespace of the bridge, what was sent twice once. What is above 0: Gloo's preambles, and rendezvous.\n")
+    rows = []
+    for n in (2, 4):
+        path = os.path.join(folder, f"reconcile{n}.lapwing")
+        with net_space.hosts(n, ["800mbit"] * n) as names:
+            net_job.record(path, names, "ring", n_steps, 20, sizes, ["--pcap=any", "--sample-ms", "50"])
+        network = net_job.ask("report", path)["network"]
+        wanted = n_steps * sum(sizes) * 2 * (n - 1) / n
+        nics = {nic["addresses"]: nic for nic in network["nics"]}
+        for i in range(n):
+            nic = nics[net_space.ADDRESS.format(i + 1)]
+            again = nic["job_tx_bytes"] - own(network, "acked_bytes", i)
+            sources = {"sockets": own(network, "run_bytes", i), "TCP_INFO": own(network, "acked_bytes", i),
+                       "NIC": nic["tx_bytes"] - nic["header_tx_bytes"] - again, "packets": own(network, "packet_bytes", i)}
+            rows.append([n, i, f"{wanted:.0f}", *(off(value, wanted) for value in sources.values()),
+                         f"{nic['header_tx_bytes']:.0f}", f"{100 * (nic['other_tx_bytes'] + nic['other_rx_bytes']) / (nic['tx_bytes'] + nic['rx_bytes']):.4f} %"])
+            for name, value in sources.items():
+                found.check(abs(value / wanted - 1) <= RECONCILE_FRAC, f"N = {n}, rank {i}: {name} {off(value, wanted)}")
+        said = network["algorithm"]
+        found.check(said["name"] == ("ring" if n > 2 else "pair"), f"N = {n}: {said}")
+    found.table(["N", "rank", "expected", "sockets", "TCP_INFO", "NIC", "packets", "headers", "unattributed"], rows)
+
+
+def apart(found, folder):
+    runs = found.options.runs
+    found.say("## A ring and a parameter server\n")
+    right, told = 0, []
+    for turn in range(runs):
+        kind = ("ring", "ps")[turn % 2]
+        n = (4, 3)[turn // 2 % 2]
+        path = os.path.join(folder, "apart.lapwing")
+        with net_space.hosts(n, ["1gbit"] * n) as names:
+            net_job.record(path, names, kind, 6, 5, [MIB, MIB // 2, MIB // 4])
+        network = net_job.ask("report", path)["network"]
+        said = network["algorithm"]
+        hot = [rank["rank"] for rank in network["by_rank"] if rank["is_hot"]]
+        is_right = (said["name"], said["hub"], hot) == (("ring", None, []) if kind == "ring" else ("star", 0, [0]))
+        right += is_right
+        told.append((kind, n, said))
+        found.check(is_right, f"run {turn}, {kind} of {n}: {said}, hot {hot}")
+    found.say(f"{right} of {runs} runs told right, half of them a ring (allreduce of torch over Gloo), half a server at rank 0 (send and receive), "
+              "of 3 and of 4 ranks; the server is named and is the only hot rank.\n")
+    for kind, n, said in told[:2]:
+        found.say(f"- {kind} of {n}: {said['name']}: {said['evidence']}")
+    found.say()
+
+
+def slow(found, folder):
+    found.say("## A link cut to a third\n")
+    rows = []
+    cases = [(4, 2), (2, 1)] if found.options.quick else [(4, 2), (4, 0), (2, 0), (2, 1)]
+    for n, slow_rank in cases:
+        path = os.path.join(folder, f"slow{n}.lapwing")
+        rates = [300] * n
+        rates[slow_rank] = 100
+        with found.timed(), net_space.hosts(n, [f"{rate}mbit" for rate in rates]) as names:
+            net_job.record(path, names, "ring", 6 if found.options.quick else 8, 50, [6 * MIB, 3 * MIB, MIB])
+        network = net_job.ask("report", path)["network"]
+        rank = network["by_rank"][slow_rank]
+        others = statistics.median(r["capacity_bytes_per_s"] or 0 for r in network["by_rank"] if r["rank"] != slow_rank)
+        capacity, wanted = rank["capacity_bytes_per_s"] or 0, 100e6 / 8
+        rows.append([n, slow_rank, network["slow_rank"], f"{capacity * 8 / 1e6:.1f} Mbit/s ({100 * (capacity / wanted - 1):+.1f} %)", rank["capacity_from"],
+                     f"{others * 8 / 1e6:.0f} Mbit/s"])
+        found.check(network["slow_rank"] == slow_rank, f"N = {n}: rank {network['slow_rank']} named, not {slow_rank}")
+        found.check(abs(capacity / wanted - 1) <= CAPACITY_FRAC, f"N = {n}, rank {slow_rank}: {rows[-1][3]}")
+        advice = [one["text"] for one in net_job.ask("advise", path)["findings"] if one["id"] == "network.slow_link"]
+        found.check(any(f"rank {slow_rank} " in text for text in advice), f"N = {n}: advice {advice}")
+    found.table(["N", "cut", "named", "its capacity (100 Mbit/s)", "from", "others (300 Mbit/s)"], rows)
+
+
+def loss(found, folder):
+    n, n_steps = 4, 16 if found.options.quick else 24
+    path = os.path.join(folder, "loss.lapwing")
+    with found.timed(), net_space.hosts(n, ["200mbit"] * n) as names:
+        for name in names:
+            net_space.one_packet_a_frame(name)
+        said = net_job.record(path, names, "ring", n_steps, 30, [3 * MIB, 2 * MIB, MIB], at={1: f"{n_steps // 2}:{net_space.lose(100)}"})
+    network = net_job.ask("report", path)["network"]
+    retransmits = network["retransmits"]
+    half = n_steps // 2
+    before, after = said["steps_s"][2:half], said["steps_s"][half + 1:]
+    cost_s = (statistics.mean(after) - statistics.median(before)) * len(after)
+    found.say("## Loss from the middle of a run on\n")
+    found.say(f"{n_steps} steps of 3 allreduces on {n} ranks; from step {half} on rank 1 loses one packet in 100.\n")
+    found.table(["", "said", "truth"], [
+        ["link with most", f"rank {retransmits['worst_from']} to {retransmits['worst_to']}", "to rank 1"],
+        ["segments sent again there", f"{retransmits['worst_n']:.0f}", ""],
+        ["operations meanwhile, slowed", f"{retransmits['n_ops_meanwhile']}, {retransmits['n_ops_slowed']}", f"at most {3 * (n_steps - half)}"],
+        ["time lost", f"{retransmits['lost_ns'] / 1e6:.0f} ms", f"{cost_s * 1e3:.0f} ms by the job's own clock"],
+        ["times within", f"{retransmits['resolution_ns'] / 1e6:.0f} ms", ""]])
+    found.check(retransmits["worst_to"] == 1, f"link {retransmits['worst_from']} to {retransmits['worst_to']}")
+    found.check(3 <= retransmits["n_ops_slowed"] <= 3 * (n_steps - half) + 3, f"{retransmits['n_ops_slowed']} operations slowed")
+    found.check(found.options.quick or abs(retransmits["lost_ns"] / 1e9 - cost_s) <= SLOWER_FRAC * cost_s, f"lost {retransmits['lost_ns'] / 1e6:.0f} ms, truth {cost_s * 1e3:.0f} ms")
+    advice = [one["text"] for one in net_job.ask("advise", path)["findings"] if one["id"] == "network.loss"]
+    found.check(any("to 1 " in text for text in advice), f"advice {advice}")
+
+
+def other(found, folder):
+    n, n_bytes, path = 2, 20 * MIB, os.path.join(folder, "other.lapwing")
+    hub, clean = net_space.ADDRESS.format(254), "env -u LD_PRELOAD"
+    program = f"{PYTHON} {os.path.join(net_job.HERE, 'net_other.py')}"
+    with net_space.hosts(n, ["400mbit"] * n) as names:
+        net_job.record(path, names, "ring", 20, 50, [4 * MIB, 2 * MIB, MIB], ["--sample-ms", "50"],
+                       at={0: f"3:{clean} {program} send {hub} 2049 {n_bytes} >/dev/null 2>&1 &"},
+                       beside=f"{clean} {program} listen {hub} 2049 & sink=$!;", after="kill $sink 2>/dev/null; wait $sink;")
+    network = net_job.ask("report", path)["network"]
+    nic = next(nic for nic in network["nics"] if nic["addresses"] == net_space.ADDRESS.format(1))
+    quiet = next(nic for nic in network["nics"] if nic["addresses"] == net_space.ADDRESS.format(2))
+    found.say("## Traffic of another process\n")
+    found.table(["", "said", "truth"], [
+        ["unattributed, out of rank 0's host", f"{nic['other_tx_bytes'] / MIB:.2f} MiB", f"{n_bytes / MIB:.0f} MiB and headers, to port 2049"],
+        ["first candidate", nic["candidates"][0]["who"] if nic["candidates"] else "none", f"another process, port 2049 (NFS) at {hub}"],
+        ["unattributed at rank 1's host", f"{(quiet['other_tx_bytes'] + quiet['other_rx_bytes']) / MIB:.3f} MiB", "0"]])
+    # a header for each frame, of up to 64 KiB or of one segment, and some sent again
+    found.check(n_bytes <= nic["other_tx_bytes"] <= n_bytes * 1.07, f"{nic['other_tx_bytes']:.0f} of {n_bytes} bytes and headers")
+    found.check(bool(nic["candidates"]) and "port 2049 (NFS)" in nic["candidates"][0]["who"] and nic["candidates"][0]["is_storage"], f"candidates {nic['candidates']}")
+    found.check(quiet["other_tx_bytes"] + quiet["other_rx_bytes"] < OTHER_FRAC * quiet["tx_bytes"], f"rank 1: {quiet['other_tx_bytes']:.0f} bytes")
+
+
+PARTS = {"reconcile": reconcile, "apart": apart, "slow": slow, "loss": loss, "other": other}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument("--lock", default=os.environ.get("LAPWING_RIG_LOCK"))
+    parser.add_argument("--results")
+    options = parser.parse_args()
+    found = Found(options)
+    found.say("# What is said of the network, held against real jobs\n")
+    found.say("Printed by `make rig-net` (tests/rig/net_truth.py): hosts are network namespaces on a bridge, links are shaped by tc tbf.\n")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.only.split(","):
+            start_s = time.monotonic()
+            PARTS[name](found, folder)
+            print(f"{name}: {time.monotonic() - start_s:.0f} s", file=sys.stderr, flush=True)
+    found.say("Every bound holds." if not found.misses else "Missed: " + "; ".join(found.misses))
+    if options.results:
+        with open(options.results, "w") as file:
+            file.write("\n".join(found.lines) + "\n")
+    return bool(found.misses)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
