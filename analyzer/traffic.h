@@ -46,9 +46,10 @@ struct lw_curve_point { /* payload so far */
 	uint64_t sent_bytes, received_bytes;
 };
 
-struct lw_tcp_end { /* one end of a TCP connection */
+struct lw_tcp_end { /* one end of a TCP connection, or an RDMA queue pair with a peer */
 	size_t store;
 	int64_t tcp_id, socket; /* tcp_connection.id, hooked socket of its process; 0 = none */
+	bool is_rdma;           /* then addresses are GIDs, ports the numbers of queue pairs */
 	int64_t process_id;     /* 0 = of no recorded process */
 	int32_t rank;           /* LW_NONE = of no rank */
 	int32_t nic;            /* index into run->nics, LW_NONE = not known */
@@ -84,6 +85,7 @@ struct lw_net_link { /* network: from one rank to another, all their connections
 	int32_t from, to;
 	double step_bytes;       /* payload a counted step; a whole run without steps */
 	double run_bytes;        /* payload, whole run */
+	double rdma_bytes;       /* of run_bytes: by RDMA */
 	double acked_bytes;      /* by the kernel's account; NAN */
 	double packet_bytes;     /* as captured, what was sent twice once; NAN */
 	double busy_bytes_per_s; /* acked while something was in flight; NAN */

@@ -177,6 +177,7 @@ const struct lw_table_column lw_link_columns[] = {
 	LINK("buffer", 7, sndbuf_limited_frac, lw_percent_format),
 	LINK("acked", 8, acked_bytes, lw_bytes_format),
 	LINK("packets'", 8, packet_bytes, lw_bytes_format),
+	LINK("by RDMA", 8, rdma_bytes, lw_bytes_format),
 };
 const size_t lw_link_n_columns = sizeof(lw_link_columns) / sizeof(lw_link_columns[0]);
 

@@ -66,6 +66,7 @@ static void put_links(struct lw_json *json, const struct lw_run *run)
 		put_rank_number(json, "to", run, link->to);
 		lw_json_double(json, "step_bytes", link->step_bytes);
 		lw_json_double(json, "run_bytes", link->run_bytes);
+		lw_json_double(json, "rdma_bytes", link->rdma_bytes);
 		lw_json_double(json, "acked_bytes", link->acked_bytes);
 		lw_json_double(json, "packet_bytes", link->packet_bytes);
 		lw_json_double(json, "busy_bytes_per_s", link->busy_bytes_per_s);

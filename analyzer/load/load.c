@@ -335,6 +335,8 @@ static int read_stores(struct lw_run *run, lw_load_members *members, struct lw_l
 		if (status == LW_OK)
 			status = lw_load_nics(&loader);
 		if (status == LW_OK)
+			status = lw_load_queues(&loader);
+		if (status == LW_OK)
 			status = lw_load_ends(&loader);
 		if (status == LW_OK)
 			status = lw_load_flows(&loader);

@@ -39,6 +39,7 @@ struct lw_load_probes { /* of one rank */
 };
 
 struct lw_load_text;       /* string id -> tensor, of one store */
+struct lw_load_queue;      /* one RDMA queue pair, of one store */
 struct lw_load_ends;       /* ends of connections by their keys, of one store */
 struct lw_load_connection; /* one TCP connection's totals, of one store */
 
@@ -52,6 +53,7 @@ struct lw_loader { /* one store being read */
 	lw_load_members *members;      /* by index of rank */
 	struct lw_load_probes *probes; /* by index of rank */
 	uint64_t n_bad_rows;           /* impossible times, unknown threads: not used */
+	struct lw_load_queue *queues;  /* while RDMA requests are read */
 	struct lw_load_ends *ends;     /* while connections are read */
 	int32_t last_nic;              /* whose counters are being read, LW_NONE */
 	size_t first_flow;             /* of this store in run->flows */
@@ -69,6 +71,9 @@ int lw_load_nics(struct lw_loader *loader);
 
 /** lw_load_ends() - both ends of TCP connections, as hooked and as the kernel says; after lw_load_nics(). */
 int lw_load_ends(struct lw_loader *loader);
+
+/** lw_load_queues() - RDMA queue pairs as such ends; after lw_load_nics(). */
+int lw_load_queues(struct lw_loader *loader);
 
 /** lw_load_flows() - captured packets. */
 int lw_load_flows(struct lw_loader *loader);

@@ -313,7 +313,7 @@ static const char *why_not(const struct lw_run *run, char text[LW_NET_TEXT_BYTES
 	if (!net->links.n)
 		return is_one_host
 			       ? "the ranks are on one host and have no TCP connection with each other: they share memory"
-			       : "no TCP connection between ranks was seen: RDMA, or a library that the hooks do not see";
+			       : "neither TCP nor RDMA between ranks was seen: a library, or a device, that the hooks do not see";
 	if (bytes >= LEAST_STEP_BYTES)
 		return NULL;
 	snprintf(text, LW_NET_TEXT_BYTES, "too little traffic between ranks: %s a step",
