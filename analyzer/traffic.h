@@ -13,6 +13,7 @@
 
 #include "base/vec.h"
 
+enum { LW_NET_OPS_MAX = 64 };
 enum { LW_COUNT_UNKNOWN = -1, LW_ADDRESS_BYTES = 48, LW_NET_TEXT_BYTES = 400 };
 
 /* ---- load: as recorded ------------------------------------------------------------------------- */
@@ -154,6 +155,15 @@ struct lw_net_trouble { /* network: a counter that should not grow, and did */
 	double n;
 };
 
+struct lw_net_op { /* network: operations of one kind and size in the counted steps */
+	int op;    /* enum lw_coll */
+	uint64_t
+		bytes; /* payload of each; beyond LW_NET_OPS_MAX kinds the last holds the rest too */
+	uint32_t n;
+	double sent_bytes;     /* by a rank to ranks while one ran, mean */
+	double expected_bytes; /* by the algorithm that it looks like, mean over ranks; NAN */
+};
+
 struct lw_net_slowed {         /* network: operations that resent segments held up */
 	double n_retransmits;  /* whole run, links between ranks; NAN = not known */
 	double frac;           /* of segments sent; NAN */
@@ -181,6 +191,8 @@ struct lw_network {
 	double off_frac;                  /* worst rank: sent against expected; NAN */
 	int32_t slow_rank;                /* its link is much slower than the others', LW_NONE */
 	double others_bytes_per_s;        /* capacity of the others, median; NAN */
+	lw_vec(struct lw_net_op) ops;     /* most bytes first */
+	bool are_ops_captured; /* by the millisecond; else between samples in proportion */
 	struct lw_net_slowed slowed;
 };
 

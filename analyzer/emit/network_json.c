@@ -127,6 +127,27 @@ static void put_nics(struct lw_json *json, const struct lw_run *run)
 	lw_json_array_end(json);
 }
 
+static void put_ops(struct lw_json *json, const struct lw_run *run)
+{
+	const struct lw_net_op *op;
+
+	lw_json_array(json, "operations");
+	lw_vec_foreach (op, &run->network.ops) {
+		lw_json_object(json, NULL);
+		lw_json_string(json, "op", lw_coll_name(op->op));
+		lw_json_int(json, "bytes", (int64_t)op->bytes);
+		lw_json_int(json, "n", op->n);
+		lw_json_double(json, "sent_bytes", op->sent_bytes);
+		lw_json_double(json, "expected_bytes", op->expected_bytes);
+		lw_json_object_end(json);
+	}
+	lw_json_array_end(json);
+	lw_json_string(json, "operations_from",
+		!run->network.ops.n             ? NULL
+		: run->network.are_ops_captured ? "packets"
+						: "samples");
+}
+
 static void put_slowed(struct lw_json *json, const struct lw_run *run)
 {
 	const struct lw_net_slowed *slowed = &run->network.slowed;
@@ -167,6 +188,7 @@ void lw_network_json(struct lw_json *json, const struct lw_analysis *analysis)
 	put_ranks(json, run);
 	put_links(json, run);
 	put_nics(json, run);
+	put_ops(json, run);
 	put_slowed(json, run);
 	lw_json_array(json, "troubles");
 	lw_vec_foreach (trouble, &net->troubles) {

@@ -6,7 +6,7 @@
 #include "analyzer/emit/wrap.h"
 #include "base/units.h"
 
-enum { MAX_LINES = 16, LEAST_RETRANSMITS = 10 };
+enum { MAX_LINES = 16, MAX_OPS = 4, LEAST_RETRANSMITS = 10 };
 
 #define LEAST_RESENT_FRAC 1e-4
 #define LEAST_OTHER_FRAC  0.01 /* of a NIC's bytes: worth a line */
@@ -50,7 +50,7 @@ static void print_ranks(FILE *out, const struct lw_run *run)
 	const struct lw_network *net = &run->network;
 	char unit[4][LW_UNIT_TEXT_BYTES];
 
-	fprintf(out, "  %4s %10s %10s %10s %6s %8s %11s %-9s %5s\n", "rank", "sent", "received",
+	fprintf(out, "  %4s %8s %8s %8s %6s %8s %10s %-8s %5s\n", "rank", "sent", "received",
 		"expected", "in ops", "NIC", "capacity", "", "used");
 	for (size_t r = 0; r < net->ranks.n && r < MAX_LINES; r++) {
 		const struct lw_net_rank *rank = &net->ranks.at[r];
@@ -60,7 +60,7 @@ static void print_ranks(FILE *out, const struct lw_run *run)
 			snprintf(in_ops, sizeof(in_ops), "%.0f %%", 100 * rank->in_ops_frac);
 		if (!isnan(rank->used_frac))
 			snprintf(used, sizeof(used), "%.0f %%", 100 * rank->used_frac);
-		fprintf(out, "  %4d %10s %10s %10s %6s %8.8s %11s %-9s %5s%s\n",
+		fprintf(out, "  %4d %8s %8s %8s %6s %8.8s %10s %-8s %5s%s\n",
 			number_of(run, (int32_t)r), lw_bytes_format(rank->sent_bytes, unit[0]),
 			lw_bytes_format(rank->received_bytes, unit[1]),
 			bytes_or(rank->expected_bytes, unit[2]), in_ops,
@@ -75,6 +75,25 @@ static void print_ranks(FILE *out, const struct lw_run *run)
 	if (net->ranks.n > MAX_LINES)
 		fprintf(out, "  ... and %zu more ranks (--json has all)\n",
 			net->ranks.n - MAX_LINES);
+}
+
+static void print_ops(FILE *out, const struct lw_run *run)
+{
+	const struct lw_network *net = &run->network;
+	char text[200], unit[3][LW_UNIT_TEXT_BYTES];
+
+	for (size_t i = 0; i < net->ops.n && i < MAX_OPS; i++) {
+		const struct lw_net_op *op = &net->ops.at[i];
+
+		snprintf(text, sizeof(text), "%u of %s; each rank sent %s meanwhile%s%s (%s)",
+			op->n, lw_bytes_format((double)op->bytes, unit[0]),
+			lw_bytes_format(op->sent_bytes, unit[1]),
+			isnan(op->expected_bytes) ? "" : ", expected ",
+			isnan(op->expected_bytes) ? ""
+						  : lw_bytes_format(op->expected_bytes, unit[2]),
+			net->are_ops_captured ? "packets, to 1 ms" : "samples");
+		print_line(out, lw_coll_name(op->op), text);
+	}
 }
 
 static void print_slow(FILE *out, const struct lw_analysis *analysis)
@@ -185,9 +204,10 @@ void lw_network_text(const struct lw_analysis *analysis, FILE *out)
 
 	if (!net->ranks.n && !net->accounts.n)
 		return;
-	fprintf(out, "Network (%s; sent and received: payload between ranks)\n",
-		net->n_steps ? "a counted step" : "whole run, as no step was found");
+	fprintf(out, "Network (%s; sent and received: between ranks, without headers)\n",
+		net->n_steps ? "a counted step" : "whole run");
 	print_algorithm(out, run);
+	print_ops(out, run);
 	print_slow(out, analysis);
 	print_beta(out, analysis);
 	print_slowed(out, run);

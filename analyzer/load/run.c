@@ -163,6 +163,7 @@ static void free_traffic(struct lw_run *run)
 	lw_vec_free(&run->network.ranks);
 	lw_vec_free(&run->network.accounts);
 	lw_vec_free(&run->network.troubles);
+	lw_vec_free(&run->network.ops);
 }
 
 void lw_run_free(struct lw_run *run)

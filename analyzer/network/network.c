@@ -288,6 +288,7 @@ static void forget(struct lw_network *net)
 	lw_vec_free(&net->ranks);
 	lw_vec_free(&net->accounts);
 	lw_vec_free(&net->troubles);
+	lw_vec_free(&net->ops);
 	*net = (struct lw_network){.op_bytes = NAN,
 		.off_frac = NAN,
 		.hub = LW_NONE,
@@ -299,7 +300,8 @@ static void forget(struct lw_network *net)
 int lw_run_network(struct lw_run *run)
 {
 	static int (*const parts[])(struct lw_run *) = {lw_net_find_peers, lw_net_find_links,
-		lw_net_account, lw_net_find_capacity, lw_net_find_algorithm, lw_net_find_slowed};
+		lw_net_account, lw_net_find_capacity, lw_net_find_algorithm, lw_net_find_ops,
+		lw_net_find_slowed};
 	int status = LW_OK;
 
 	forget(&run->network);

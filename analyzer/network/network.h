@@ -58,6 +58,7 @@ int lw_net_account(struct lw_run *run);
 int lw_net_find_candidates(struct lw_run *run, struct lw_net_account *account);
 int lw_net_find_capacity(struct lw_run *run);
 int lw_net_find_algorithm(struct lw_run *run);
+int lw_net_find_ops(struct lw_run *run);
 int lw_net_find_slowed(struct lw_run *run);
 
 #endif /* LAPWING_ANALYZER_NETWORK_NETWORK_H */

@@ -17,7 +17,7 @@
 #include "base/units.h"
 #include "tests/lib/run_fixture.h"
 
-enum { N_STEPS = 30, LAST_MS = 1000, EVERY_MS = 100 };
+enum { N_STEPS = 26, LAST_MS = 1000, EVERY_MS = 100 };
 
 static char sql[262144];
 static int n_sockets;

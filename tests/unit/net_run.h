@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net_run.h - rows of connections and counters for a job of make_run.h: a second of even traffic, 30 steps. */
+/* net_run.h - rows of connections and counters for a job of make_run.h: a second of even traffic, steps shorter than that. */
 #ifndef LAPWING_TESTS_UNIT_NET_RUN_H
 #define LAPWING_TESTS_UNIT_NET_RUN_H
 
