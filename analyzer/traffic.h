@@ -93,6 +93,7 @@ struct lw_net_link { /* network: from one rank to another, all their connections
 	double busy_ns, rwnd_limited_frac, sndbuf_limited_frac; /* NAN = not known */
 	double rtt_ns, min_rtt_ns;                              /* median, least; NAN */
 	double n_retransmits, n_segments;                       /* NAN */
+	bool is_loopback; /* nothing is lost there: what is sent again was late */
 };
 
 struct lw_net_rank { /* network */

@@ -18,7 +18,7 @@ enum {
 	IPV6_BYTES = 40,
 	TCP_BYTES = 32, /* with timestamps */
 	LEAST_BYTES = 65536,
-	FIRST_LIST_NS = 1500000000 /* after a namespace's NICs were first read */
+	FIRST_LIST_NS = 500000000 /* after a namespace's NICs were first read */
 };
 
 const struct lw_nic_series *lw_net_series(const struct lw_nic *nic, const char *name)

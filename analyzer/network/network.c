@@ -146,6 +146,7 @@ static int add_end(const struct lw_run *run, struct lw_net_link *link, const str
 
 	link->step_bytes += lw_net_window_bytes(rank, end, true);
 	link->run_bytes += lw_end_sent_bytes(end);
+	link->is_loopback |= end->nic != LW_NONE && run->nics.at[end->nic].is_loopback;
 	link->rdma_bytes += end->is_rdma ? lw_end_sent_bytes(end) : 0;
 	add(&link->acked_bytes, LAST(end, acked_bytes));
 	add(&link->n_retransmits, LAST(end, n_retransmits));

@@ -79,7 +79,9 @@ static int find_resent(struct lw_run *run, int32_t r, struct resent *resent)
 			status = add_bins(resent, flow);
 	}
 	lw_vec_foreach (end, &run->ends)
-		if (!is_captured && end->rank == r && end->peer_rank != LW_NONE && status == LW_OK)
+		if (!is_captured && end->rank == r && end->peer_rank != LW_NONE &&
+			status == LW_OK &&
+			!(end->nic != LW_NONE && run->nics.at[end->nic].is_loopback))
 			status = add_readings(resent, end, &sum_ns, &n);
 	if (resent->at.n)
 		qsort(resent->at.at, resent->at.n, sizeof(*resent->at.at), compare_start);
@@ -212,7 +214,7 @@ static void count(struct lw_run *run)
 
 	slowed->n_retransmits = slowed->frac = NAN;
 	lw_vec_foreach (link, &run->network.links) {
-		if (isnan(link->n_retransmits))
+		if (isnan(link->n_retransmits) || link->is_loopback)
 			continue;
 		slowed->n_retransmits = (isnan(slowed->n_retransmits) ? 0 : slowed->n_retransmits) +
 					link->n_retransmits;

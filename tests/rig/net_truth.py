@@ -189,7 +189,8 @@ def other(found, folder):
         ["unattributed at rank 1's host", f"{(quiet['other_tx_bytes'] + quiet['other_rx_bytes']) / MIB:.3f} MiB", "0"]])
     # a header for each frame, of up to 64 KiB or of one segment, and some sent again
     found.check(n_bytes <= nic["other_tx_bytes"] <= n_bytes * 1.07, f"{nic['other_tx_bytes']:.0f} of {n_bytes} bytes and headers")
-    found.check(bool(nic["candidates"]) and "port 2049 (NFS)" in nic["candidates"][0]["who"] and nic["candidates"][0]["is_storage"], f"candidates {nic['candidates']}")
+    found.check(bool(nic["candidates"]) and "port 2049 (NFS)" in nic["candidates"][0]["who"] and nic["candidates"][0]["is_storage"]
+                and nic["candidates"][0]["out_bytes"] >= 0.5 * n_bytes, f"candidates {nic['candidates']}")
     found.check(quiet["other_tx_bytes"] + quiet["other_rx_bytes"] < OTHER_FRAC * quiet["tx_bytes"], f"rank 1: {quiet['other_tx_bytes']:.0f} bytes")
 
 
