@@ -163,7 +163,7 @@ def test_advise(path):
             assert one["set"] or one["code"], one
     assert lapwing("advise", "--json", path).stdout == lapwing("advise", "--json", path).stdout
     lapwing("advise", "--explain", "horovod.fusion_cycle", path)
-    there = lapwing("advise", path).stdout.split("by --explain ID:")[1].split()
+    there = lapwing("advise", path).stdout.split("by --explain ID:")[1].split("\n\n")[0].split()
     one_line(lapwing("advise", "--explain", "no.such", path, code=2), "no.such", *there)
     print(f"advise: {len(advice['advice'])} advice, {len(advice['findings'])} findings")
 
