@@ -48,6 +48,7 @@ struct lw_live_mark {
 struct lw_live_note { /* something happened */
 	int64_t at_ns;
 	bool is_bad;
+	const char *label; /* of a fact, which has no time; static */
 	char text[LW_LIVE_NOTE_BYTES];
 };
 
@@ -72,6 +73,7 @@ struct lw_live {
 	lw_vec(uint8_t)
 		told; /* by rank of the model: its enum lw_live_ended that a note tells of */
 	lw_vec(struct lw_live_note) notes;
+	lw_vec(struct lw_live_note) facts; /* that are so all the time */
 	lw_vec(struct lw_live_mark) marks;
 	size_t next_mark; /* that lw_live_go_to_mark() goes to */
 	/* the picture */
@@ -83,9 +85,9 @@ struct lw_live {
 	/* the analysis in the background */
 	bool is_analysing;
 	int64_t analysis_began_ns, analysis_ended_ns, analysis_took_ns;
-	int64_t shown_ns;    /* when the analysis that is shown read its rows; 0 = none is */
-	uint64_t n_analysed; /* rows that it had */
-	struct lw_live_snapshot *snapshot; /* being written; NULL: none */
+	int64_t shown_ns; /* when the analysis that is shown read its rows; 0 = none is */
+	uint64_t n_analysed, n_analysed_steps; /* rows and steps that the newest one had */
+	struct lw_live_snapshot *snapshot;     /* being written; NULL: none */
 };
 
 /** lw_live_open() - Return: LW_OK or the first error. Free with lw_live_close(). */
@@ -109,6 +111,10 @@ bool lw_live_tick(struct lw_app *app);
 
 int64_t lw_live_clock_ns(const struct lw_live *live);
 void lw_live_note(struct lw_live *live, bool is_bad, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/** lw_live_fact() - something that is so all the time, under a @label of at most 7 characters, which has to stay. */
+void lw_live_fact(struct lw_live *live, const char *label, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /** lw_live_age() - for status lines: how old the analysis is that views show. Return: @text, "" = not old. */

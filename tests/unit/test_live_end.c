@@ -299,9 +299,27 @@ static void views_say_of_when_their_analysis_is(void **state)
 	assert_true(shows(&w, "as of 12 s ago"));
 	ok(lw_app_resize(&w.app, 40, 8));
 	lw_app_draw(&w.app);
-	keys(&w, "1");
+	keys(&w, "1"); /* here only the advice is of it */
+	assert_true(shows(&w, "steps so far, as of 12 s ago"));
+	w.live->shown_ns = w.now_ns;
 	assert_false(shows(&w, "as of"));
 	end(&w);
+}
+
+static void advice_of_few_steps_is_soon_made_anew(void **state)
+{
+	struct watched w;
+
+	(void)state;
+	for (int n_times = 2; n_times <= 8; n_times += 6) {
+		begin(&w);
+		w.live->n_analysed_steps = lw_live_n_steps(w.live) / (uint64_t)n_times;
+		w.live->analysis_took_ns = S / 2; /* on a busy host */
+		grow_run_to(&w.run, 3500 * MS);
+		go_to(&w, 20 * S);
+		assert_int_equal(w.live->analysis_began_ns > 4 * S, n_times >= 4);
+		end(&w);
+	}
 }
 
 static void the_remembered_view_waits_for_the_end(void **state)
@@ -335,6 +353,7 @@ int main(void)
 		cmocka_unit_test(a_busy_file_is_tried_again),
 		cmocka_unit_test(a_snapshot_is_written_beside_the_screen),
 		cmocka_unit_test(views_say_of_when_their_analysis_is),
+		cmocka_unit_test(advice_of_few_steps_is_soon_made_anew),
 		cmocka_unit_test(the_remembered_view_waits_for_the_end),
 	};
 
