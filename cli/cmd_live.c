@@ -15,6 +15,7 @@
 #include "cli/cmd.h"
 #include "cli/launch.h"
 #include "cli/live_own.h"
+#include "cli/live_who.h"
 #include "schema/rundir.h"
 #include "tui/chooser.h"
 #include "tui/live.h"
@@ -239,6 +240,13 @@ static enum lw_live_collector ask(void *context)
 	return rundir.is_collected ? LW_LIVE_AT_WORK : LW_LIVE_LEFT;
 }
 
+static void who(void *context, struct lw_live_who *ret_who)
+{
+	const struct watch *w = context;
+
+	lw_live_who_collects(w->job.dir, ret_who);
+}
+
 static int open_live(struct watch *w)
 {
 	const struct lw_live_options live = {.path = w->job.path,
@@ -246,6 +254,7 @@ static int open_live(struct watch *w)
 		.log = w->own.log[0] ? w->own.log : NULL,
 		.window_ns = w->options.window_ns,
 		.ask = ask,
+		.who = who,
 		.context = w};
 	const char *slash = strrchr(w->job.path, '/');
 	int status = lw_live_open(&live, &w->live);
@@ -319,29 +328,52 @@ static void end_snapshot(struct watch *w)
 		lw_cli_say("written: %s", path);
 }
 
+/* Return: the job goes on without the screen. */
+static bool say_where_it_goes_on(struct watch *w)
+{
+	if (w->own.log[0])
+		lw_cli_say("the command's output is in %s", w->own.log);
+	if (!w->app.live || w->live->closing_ns || w->live->is_left_told ||
+		(w->own.log[0] && lw_own_has_ended(&w->own, false)))
+		return false;
+	lw_cli_say("the job goes on, into %s: `lapwing live --attach %s` follows it again",
+		w->job.path, w->job.dir);
+	return true;
+}
+
+/* Ctrl-C is for the screen: the job does not get it. */
+static void say_at_signal(void *context)
+{
+	struct watch *w = context;
+
+	if (w->live)
+		say_where_it_goes_on(w);
+}
+
+/* Of a command that has ended it is the command's, whatever became of its recording. */
+static int exit_code(struct watch *w, int otherwise)
+{
+	return w->own.log[0] && lw_own_has_ended(&w->own, false) ? w->own.code : otherwise;
+}
+
 /* A command that still runs is left alone. */
 static int leave(struct watch *w)
 {
 	end_snapshot(w);
-	if (w->own.log[0])
-		lw_cli_say("the command's output is in %s", w->own.log);
+	if (say_where_it_goes_on(w))
+		return LW_EXIT_OK;
 	if (w->live->is_unsealed) {
 		lw_cli_say(
 			"the collector died while it closed %s: `lapwing salvage %s` finishes that",
 			w->job.path, w->job.dir);
-		return LW_EXIT_INCOMPLETE;
+		return exit_code(w, LW_EXIT_INCOMPLETE);
 	}
 	if (w->app.live && w->live->is_left_told) {
 		lw_cli_say(
 			"the collector has died; what the ranks still record waits in their rings:"
 			" `lapwing salvage %s`",
 			w->job.dir);
-		return LW_EXIT_INCOMPLETE;
-	}
-	if (w->app.live && !w->live->closing_ns) {
-		lw_cli_say("the job goes on, into %s: `lapwing live --attach %s` follows it again",
-			w->job.path, w->job.dir);
-		return LW_EXIT_OK;
+		return exit_code(w, LW_EXIT_INCOMPLETE);
 	}
 	if (w->own.log[0]) {
 		if (!lw_own_has_ended(&w->own, false) && isatty(STDERR_FILENO))
@@ -389,6 +421,7 @@ int lw_cmd_live(int argc, char **argv)
 		children, NULL, NULL};
 	static struct watch w = {.options = {.launch.verb = "live",
 					 .launch.options.is_command_optional = true,
+					 .screen = {.at_signal = say_at_signal, .context = &w},
 					 .window_ns = 10 * LW_NS_PER_S,
 					 .after_ns = 2 * LW_NS_PER_S,
 					 .width = 80,

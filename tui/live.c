@@ -245,6 +245,30 @@ uint64_t lw_live_n_steps(const struct lw_live *live)
 
 /* ---- the collector ------------------------------------------------------------------------------------------ */
 
+/* One that was killed has a successor before anybody misses it. */
+static void ask_who(struct lw_live *live)
+{
+	struct lw_live_who who = {.has_recorder = true};
+
+	if (!live->options.who)
+		return;
+	live->options.who(live->options.context, &who);
+	if (!who.collector_pid)
+		return;
+	if (live->collector_pid && who.collector_pid != live->collector_pid)
+		lw_live_note(live, true,
+			"the collector (lapwingd, pid %lld) was killed; another (pid %lld) goes on"
+			" where it was: what waited in the rings is stored",
+			(long long)live->collector_pid, (long long)who.collector_pid);
+	live->collector_pid = who.collector_pid;
+	if (who.has_recorder || !live->is_recorded || live->has_lost_its_recorder)
+		return;
+	live->has_lost_its_recorder = true;
+	lw_live_note(live, true,
+		"`lapwing record` was killed, and the command that it had started; what that had"
+		" started may run on: the collector keeps what it does");
+}
+
 static bool ask_for_collector(struct lw_app *app)
 {
 	struct lw_live *live = app->live;
@@ -259,8 +283,11 @@ static bool ask_for_collector(struct lw_app *app)
 		live->is_left_told = false;
 	}
 	if (how == LW_LIVE_AT_WORK) {
+		size_t n_notes = live->notes.n;
+
 		live->left_ns = 0;
-		return false;
+		ask_who(live);
+		return live->notes.n > n_notes;
 	}
 	if (!live->left_ns)
 		live->left_ns = live->now_ns;

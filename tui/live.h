@@ -30,12 +30,19 @@ enum {
 	LW_LIVE_FIRST_STEPS = 5
 };
 
+struct lw_live_who {
+	int64_t collector_pid; /* 0 = not known */
+	bool has_recorder; /* `lapwing record` or live started it and still lives, or that is not known */
+};
+
 struct lw_live_options {
 	const char *path, *dir; /* run file, ring directory; borrowed */
 	const char *log;        /* where the command's output goes; NULL: elsewhere */
 	int64_t window_ns;      /* that figures are over */
 	/* How is the collector? NULL: at work until the run is closed. */
 	enum lw_live_collector (*ask)(void *context);
+	/* Who collects, asked while somebody does. May be NULL */
+	void (*who)(void *context, struct lw_live_who *ret_who);
 	/* CLOCK_MONOTONIC; NULL: the real one */
 	int64_t (*clock_ns)(void *context);
 	void *context;
@@ -66,8 +73,10 @@ struct lw_live {
 	bool is_over;  /* nothing more will come */
 	bool is_whole; /* the analysis of the whole run is there, or the word why not */
 	bool is_left_told, was_left;
-	bool is_recorded; /* by `lapwing record`, which knows how the command ended */
-	bool is_unsealed; /* the collector died while it closed the run file */
+	int64_t collector_pid;      /* as it was asked last; 0 = not known */
+	bool has_lost_its_recorder; /* while the job ran, and a note tells of it */
+	bool is_recorded;           /* by `lapwing record`, which knows how the command ended */
+	bool is_unsealed;           /* the collector died while it closed the run file */
 	int n_died;
 	char first_died[LW_LIVE_NAME_BYTES];
 	lw_vec(uint8_t)
