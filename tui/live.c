@@ -96,6 +96,11 @@ int lw_live_open(const struct lw_live_options *options, struct lw_live **ret_liv
 	}
 	if (options->log)
 		lw_live_fact(live, "output", "the command's output goes to %s", options->log);
+	if (options->pattern)
+		lw_live_fact(live, "files",
+			"this job's ranks write %zu files, and one is followed here; `lapwing tui %s`"
+			" shows all ranks once the job has ended",
+			options->n_files, options->pattern);
 	*ret_live = live;
 	return LW_OK;
 }

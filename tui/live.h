@@ -38,7 +38,10 @@ struct lw_live_who {
 struct lw_live_options {
 	const char *path, *dir; /* run file, ring directory; borrowed */
 	const char *log;        /* where the command's output goes; NULL: elsewhere */
-	int64_t window_ns;      /* that figures are over */
+	const char *
+		pattern; /* of the files that the job's ranks have each for itself; NULL: this one is all */
+	size_t n_files;    /* that it means */
+	int64_t window_ns; /* that figures are over */
 	/* How is the collector? NULL: at work until the run is closed. */
 	enum lw_live_collector (*ask)(void *context);
 	/* Who collects, asked while somebody does. May be NULL */

@@ -96,6 +96,11 @@ static void say_end(struct lw_app *app)
 			"the job has ended: this is the whole run, %s; another program holds it: no"
 			" results are stored",
 			path);
+	else if (live->options.pattern)
+		lw_app_say(app, false,
+			"the job has ended: this is %s, one of %zu files; `lapwing tui %s` shows all"
+			" ranks",
+			path, live->options.n_files, live->options.pattern);
 	else
 		lw_app_say(app, false, "the job has ended: this is the whole run%s, %s",
 			live->marks.n ? "; m goes to its marks" : "", path);
