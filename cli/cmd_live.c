@@ -434,6 +434,7 @@ int lw_cmd_live(int argc, char **argv)
 		code = leave(&w);
 	else if (w.own.log[0])
 		leave(&w); /* says where the job is */
+	fflush(stdout);
 	if (status == LW_OK && w.data.loader)
 		_exit(code); /* who leaves does not wait for the analysis: what it was storing is undone */
 	lw_app_done(&w.app);

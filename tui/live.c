@@ -198,6 +198,12 @@ int lw_live_look(struct lw_live *live, int64_t now_ns)
 	status = lw_live_rows_read(&live->rows, now_ns);
 	if (!live->command[0])
 		read_command(live);
+	if (live->model.is_partial && !live->is_partial_told) {
+		live->is_partial_told = true;
+		lw_live_fact(live, "steps",
+			"+ counts those since a minute before this screen: the job is older, and what"
+			" was before is in the whole run");
+	}
 	tell_of_ends(live);
 	if (status >= 0 && live->rows.is_closed && !live->closing_ns) {
 		/* Its connection goes at once: the collector cannot make one file of it before. */

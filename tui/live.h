@@ -75,7 +75,7 @@ struct lw_live {
 	int n_retries;
 	bool is_over;  /* nothing more will come */
 	bool is_whole; /* the analysis of the whole run is there, or the word why not */
-	bool is_left_told, was_left;
+	bool is_left_told, was_left, is_partial_told;
 	int64_t collector_pid;      /* as it was asked last; 0 = not known */
 	bool has_lost_its_recorder; /* while the job ran, and a note tells of it */
 	bool is_recorded;           /* by `lapwing record`, which knows how the command ended */

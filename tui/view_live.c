@@ -245,12 +245,13 @@ static void draw_brief(const struct lw_live_picture *picture, struct lw_pane pan
 }
 
 /* Sockets are looked at; where operations go on and nothing goes through them, it goes where nobody looks. */
-static const char *why_no_traffic(const struct lw_live_picture *picture)
+static bool is_traffic_elsewhere(const struct lw_live_picture *picture)
 {
+	bool has_sockets = false;
+
 	for (size_t i = 0; i < picture->n_ranks; i++)
-		if (picture->ranks[i]->has_traffic)
-			return " (not seen: nothing on sockets)";
-	return "";
+		has_sockets |= picture->ranks[i]->has_traffic;
+	return has_sockets && isnan(picture->job.sent_bytes_per_s);
 }
 
 static void draw_traffic(
@@ -266,10 +267,12 @@ static void draw_traffic(
 	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "traffic");
 	if (pane.width < WIDE) /* what must not be cut comes first */
 		x += lw_pane_print(pane, x, y, lost_style, "%s", lost) + 2;
-	x += lw_pane_print(pane, x, y, LW_STYLE_TEXT, "sent %s  received %s%s",
-		lw_rate_or_unknown(picture->job.sent_bytes_per_s, sent),
-		lw_rate_or_unknown(picture->job.received_bytes_per_s, received),
-		isnan(picture->job.sent_bytes_per_s) ? why_no_traffic(picture) : "");
+	if (is_traffic_elsewhere(picture))
+		x += lw_pane_print(pane, x, y, LW_STYLE_TEXT, "not seen: nothing on sockets");
+	else
+		x += lw_pane_print(pane, x, y, LW_STYLE_TEXT, "sent %s  received %s",
+			lw_rate_or_unknown(picture->job.sent_bytes_per_s, sent),
+			lw_rate_or_unknown(picture->job.received_bytes_per_s, received));
 	if (pane.width < WIDE)
 		return;
 	if (!isnan(picture->job.ops_per_s))

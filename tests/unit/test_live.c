@@ -307,6 +307,8 @@ static void of_a_long_run_only_the_last_minute_is_read(void **state)
 	appear(&g, 0);
 	grow_to(&g, 250 * S);
 	assert_true(g.live->model.is_partial);
+	assert_int_equal(g.live->facts.n, 1); /* the plus before its steps is explained */
+	assert_string_equal(g.live->facts.at[0].label, "steps");
 	assert_in_range(lw_live_n_steps(g.live), 15, 30);
 	assert_true(fabs(figures_of(&g, 0).step_ns - (double)make_run_step_ns(&spec)) < 1e6);
 	end(&g);
