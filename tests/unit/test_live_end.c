@@ -356,6 +356,19 @@ static void views_say_of_when_their_analysis_is(void **state)
 	end(&w);
 }
 
+static void the_picture_can_be_copied(void **state)
+{
+	struct watched w;
+
+	(void)state;
+	begin(&w);
+	keys(&w, "y");
+	assert_non_null(w.app.copied);
+	assert_non_null(strstr(w.app.copied, "2 of 2 ranks alive"));
+	assert_true(shows(&w, "characters copied"));
+	end(&w);
+}
+
 static void advice_of_few_steps_is_soon_made_anew(void **state)
 {
 	struct watched w;
@@ -405,6 +418,7 @@ int main(void)
 		cmocka_unit_test(a_busy_file_is_tried_again),
 		cmocka_unit_test(a_snapshot_is_written_beside_the_screen),
 		cmocka_unit_test(views_say_of_when_their_analysis_is),
+		cmocka_unit_test(the_picture_can_be_copied),
 		cmocka_unit_test(advice_of_few_steps_is_soon_made_anew),
 		cmocka_unit_test(the_remembered_view_waits_for_the_end),
 	};
