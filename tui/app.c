@@ -208,7 +208,8 @@ static void copy(struct lw_app *app)
 	char *text = NULL;
 	size_t n = 0;
 	FILE *out = open_memstream(&text, &n);
-	bool is_copied = out && is_open(view) && copy_of(view, out);
+	bool is_copied = out && (lw_app_is_live_shown(app) ? lw_app_write_screen(app, out) == LW_OK
+							   : is_open(view) && copy_of(view, out));
 
 	if (out)
 		fclose(out);

@@ -5,6 +5,8 @@
 #include "tui/app.h"
 #include "tui/live.h"
 
+enum { MOST_MESSAGE_LINES = 3, SMALL_HEIGHT = 14 };
+
 /* Where the name of each view stands on the second line; also for clicks. Return: columns. */
 static int tab_text(const struct lw_app *app, int view, char text[32])
 {
@@ -60,6 +62,23 @@ void lw_frame_draw_top(struct lw_app *app, struct lw_pane all)
 		lw_pane_rune(all, 0, 1, LW_STYLE_DIM, lw_glyph(all.cells, LW_GLYPH_CUT));
 }
 
+/* A message is gone with the next key: a long one may stand on what is above the last line until then. */
+static void draw_message(const struct lw_app *app, struct lw_pane all)
+{
+	int width = all.width - 2, y = all.height - 1, n;
+	int most = all.height < SMALL_HEIGHT ? MOST_MESSAGE_LINES - 1 : MOST_MESSAGE_LINES;
+	enum lw_style style = app->is_error ? LW_STYLE_BAD : LW_STYLE_TITLE;
+	char text[LW_APP_MESSAGE_BYTES + 2];
+
+	snprintf(text, sizeof(text), "%s%s", app->is_error ? "! " : "", app->message);
+	n = lw_pane_wrap(lw_pane_part(all, 0, 0, width, 0), 0, 0, width, style, text);
+	if (n > most)
+		n = most;
+	for (int i = 0; i < n; i++)
+		lw_pane_fill(all, 0, y - i, all.width, LW_STYLE_TITLE, ' ');
+	lw_pane_wrap(lw_pane_part(all, 1, y - n + 1, width, n), 0, 0, width, style, text);
+}
+
 void lw_frame_draw_bottom(struct lw_app *app, struct lw_pane all)
 {
 	bool has_more = all.width >= 60; /* than the hints of the view */
@@ -78,8 +97,7 @@ void lw_frame_draw_bottom(struct lw_app *app, struct lw_pane all)
 		lw_pane_print(all, 0, y, LW_STYLE_TITLE, "%c%s_",
 			app->mode == LW_APP_SEARCH ? '/' : ':', shown);
 	} else if (app->message[0]) {
-		lw_pane_print(all, 1, y, app->is_error ? LW_STYLE_BAD : LW_STYLE_TITLE, "%s%s",
-			app->is_error ? "! " : "", app->message);
+		draw_message(app, all);
 	} else if (app->data->stage && !lw_app_is_live_shown(app)) {
 		lw_pane_print(all, 1, y, LW_STYLE_TITLE, "%s ...", app->data->stage);
 	} else {

@@ -450,6 +450,8 @@ int lw_screen_run(struct lw_app *app, const struct lw_screen_options *options)
 	tell(PASTE_OFF);
 	endwin();
 	if (ending) {
+		if (options->at_signal)
+			options->at_signal(options->context);
 		signal(ending, SIG_DFL);
 		raise(ending);
 	}

@@ -14,6 +14,9 @@
 struct lw_screen_options {
 	bool is_mouse_off;
 	bool is_ascii; /* else as the locale says */
+	/* A signal ends the program: the terminal is given back, and there is time for a word. May be NULL */
+	void (*at_signal)(void *context);
+	void *context;
 };
 
 /** lw_screen_is_utf8() - the locale's characters are UTF-8. Sets the locale of LC_CTYPE. */

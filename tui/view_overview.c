@@ -200,7 +200,9 @@ static void draw_slowest(const struct lw_summary *summary, struct lw_pane pane, 
 			worst = &summary->stragglers.at[i];
 	if (!worst)
 		lw_pane_print(pane, 1, y, LW_STYLE_TEXT, "Slowest rank: %s",
-			summary->ranks.n < 2 ? "one rank is in this run" : "none stands out");
+			!summary->ranks.n      ? "no rank is in this run"
+			: summary->ranks.n < 2 ? "one rank is in this run"
+					       : "none stands out");
 	else
 		lw_pane_print(pane, 1, y, LW_STYLE_WARN,
 			"Slowest rank: %d, last in %.0f %% of the steps, %s after the first%s",
