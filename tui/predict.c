@@ -70,11 +70,14 @@ const char *lw_reply_setting(
 const char *lw_gain_text(const struct lw_figure *gain_frac, char text[LW_REPLY_TEXT_BYTES])
 {
 	bool is_more = gain_frac->value < 0;
+	bool is_blind =
+		gain_frac->low < 0 && gain_frac->high > 0 && gain_frac->high - gain_frac->low > 1;
 	double low = is_more ? -gain_frac->high : gain_frac->low;
 	double high = is_more ? -gain_frac->low : gain_frac->high;
 
-	snprintf(text, LW_REPLY_TEXT_BYTES, "%.1f %% %s (95 %%: %.1f to %.1f)",
-		100 * fabs(gain_frac->value), is_more ? "more" : "less", 100 * low, 100 * high);
+	snprintf(text, LW_REPLY_TEXT_BYTES, "%.1f %% %s (95 %%: %.1f to %.1f)%s",
+		100 * fabs(gain_frac->value), is_more ? "more" : "less", 100 * low, 100 * high,
+		is_blind ? ": cannot be told from so few steps" : "");
 	return text;
 }
 
