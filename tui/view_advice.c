@@ -152,13 +152,30 @@ static void drop_traces(struct state *state)
 	state->why_no_trace[0] = 0;
 }
 
+static int ordinary_step(
+	const struct lw_advice_list *list, const struct lw_whatif *whatif, uint32_t *ret_step)
+{
+	uint32_t n = lw_replay_n(list->replay);
+	double *other_ns = malloc((n + 1) * sizeof(*other_ns));
+	struct lw_prediction prediction;
+	int status = other_ns ? LW_OK : lw_fail(LW_ERR_NOMEM, "no memory for %u steps", n);
+
+	if (status == LW_OK)
+		status = lw_replay_predict(list->replay, whatif, &prediction, other_ns);
+	if (status == LW_OK)
+		*ret_step = lw_trace_ordinary(list->base_ns, other_ns, n);
+	free(other_ns);
+	return status;
+}
+
 /* One step as recorded and as advised. What has none says so in words. */
 static void trace(struct state *state, size_t row)
 {
 	const struct lw_advice_list *list = state->list;
 	const struct lw_advice *advice = advice_of(list, row);
 	struct lw_trace *replayed = &state->replayed_trace;
-	int status = LW_OK;
+	uint32_t step = 0;
+	int status;
 
 	lw_trace_done(&state->predicted_trace);
 	state->why_no_trace[0] = 0;
@@ -172,12 +189,13 @@ static void trace(struct state *state, size_t row)
 				: "this stands on what was measured, nothing was simulated for it");
 		return;
 	}
-	if (!replayed->ranks)
-		status = lw_replay_trace(
-			list->replay, &LW_WHATIF_RECORDED, LW_TRACE_ORDINARY, replayed);
+	lw_trace_done(replayed);
+	status = ordinary_step(list, &advice->whatif, &step);
+	if (status == LW_OK)
+		status = lw_replay_trace(list->replay, &LW_WHATIF_RECORDED, step, replayed);
 	if (status == LW_OK)
 		status = lw_replay_trace(
-			list->replay, &advice->whatif, replayed->step, &state->predicted_trace);
+			list->replay, &advice->whatif, step, &state->predicted_trace);
 	if (status < 0) {
 		drop_traces(state);
 		snprintf(state->why_no_trace, sizeof(state->why_no_trace),
