@@ -70,11 +70,14 @@ const char *lw_reply_setting(
 const char *lw_gain_text(const struct lw_figure *gain_frac, char text[LW_REPLY_TEXT_BYTES])
 {
 	bool is_more = gain_frac->value < 0;
+	bool is_blind =
+		gain_frac->low < 0 && gain_frac->high > 0 && gain_frac->high - gain_frac->low > 1;
 	double low = is_more ? -gain_frac->high : gain_frac->low;
 	double high = is_more ? -gain_frac->low : gain_frac->high;
 
-	snprintf(text, LW_REPLY_TEXT_BYTES, "%.1f %% %s (95 %%: %.1f to %.1f)",
-		100 * fabs(gain_frac->value), is_more ? "more" : "less", 100 * low, 100 * high);
+	snprintf(text, LW_REPLY_TEXT_BYTES, "%.1f %% %s (95 %%: %.1f to %.1f)%s",
+		100 * fabs(gain_frac->value), is_more ? "more" : "less", 100 * low, 100 * high,
+		is_blind ? ": cannot be told from so few steps" : "");
 	return text;
 }
 
@@ -103,6 +106,18 @@ const char *lw_reply_step(const struct lw_reply *reply, char text[LW_REPLY_TEXT_
 	return text;
 }
 
+const char *lw_asker_sure(const struct lw_asker *asker, char text[LW_REPLY_TEXT_BYTES])
+{
+	const struct lw_replay *replay = asker->predictor->replay;
+	char off[LW_UNIT_TEXT_BYTES];
+
+	snprintf(text, LW_REPLY_TEXT_BYTES,
+		"replayed as recorded, a step comes out %s too %s (%.1f %%): predictions are corrected by that",
+		lw_ns_format(fabs(replay->bias_ns), off), replay->bias_ns > 0 ? "short" : "long",
+		100 * replay->error_frac);
+	return text;
+}
+
 const char *lw_reply_doubt(
 	const struct lw_asker *asker, const struct lw_reply *reply, char text[LW_REPLY_TEXT_BYTES])
 {
@@ -121,6 +136,11 @@ const char *lw_reply_doubt(
 		n = (size_t)snprintf(text, LW_REPLY_TEXT_BYTES,
 			"%u rank%s of the job %s not in this run: only the others are replayed. ",
 			n_missing, n_missing == 1 ? "" : "s", n_missing == 1 ? "is" : "are");
+	if (prediction->is_extrapolated && lw_answer_is_same(prediction, &asker->base)) {
+		snprintf(text + n, LW_REPLY_TEXT_BYTES - n,
+			"= sends what the recorded setting sends");
+		return text;
+	}
 	if (!prediction->step_ns.why)
 		return text;
 	lw_answer_would_tell(&answer, &forecast, tell);

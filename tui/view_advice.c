@@ -18,7 +18,7 @@
 #include "tui/step_picture.h"
 #include "tui/table.h"
 
-enum { MOST_COPY_LINES = 3, LEAST_STORY = 8, ROOMY = 30 };
+enum { MOST_COPY_LINES = 3, MOST_TOP_LINES = 3, LEAST_STORY = 8, ROOMY = 30 };
 
 struct state {
 	const struct lw_advice_list *list; /* of the analysis that was opened */
@@ -138,7 +138,7 @@ static const char *sure_text(const void *context, size_t row, char text[LW_TABLE
 static const struct lw_table_column columns[] = {
 	{"#", 2, .text = rank_text, .value = rank_value},
 	{"what to change", 0, .is_left = true, .text = what_text},
-	{"less, of a step", 18, .text = gain_text, .value = gain_value, .style = gain_style},
+	{"shorter step by", 18, .text = gain_text, .value = gain_value, .style = gain_style},
 	{"sure", 9, .is_left = true, .text = sure_text},
 	{"kind", 8, .is_left = true, .text = kind_text},
 };
@@ -153,13 +153,30 @@ static void drop_traces(struct state *state)
 	state->why_no_trace[0] = 0;
 }
 
+static int ordinary_step(
+	const struct lw_advice_list *list, const struct lw_whatif *whatif, uint32_t *ret_step)
+{
+	uint32_t n = lw_replay_n(list->replay);
+	double *other_ns = malloc((n + 1) * sizeof(*other_ns));
+	struct lw_prediction prediction;
+	int status = other_ns ? LW_OK : lw_fail(LW_ERR_NOMEM, "no memory for %u steps", n);
+
+	if (status == LW_OK)
+		status = lw_replay_predict(list->replay, whatif, &prediction, other_ns);
+	if (status == LW_OK)
+		*ret_step = lw_trace_ordinary(list->base_ns, other_ns, n);
+	free(other_ns);
+	return status;
+}
+
 /* One step as recorded and as advised. What has none says so in words. */
 static void trace(struct state *state, size_t row)
 {
 	const struct lw_advice_list *list = state->list;
 	const struct lw_advice *advice = advice_of(list, row);
 	struct lw_trace *replayed = &state->replayed_trace;
-	int status = LW_OK;
+	uint32_t step = 0;
+	int status;
 
 	lw_trace_done(&state->predicted_trace);
 	state->why_no_trace[0] = 0;
@@ -173,12 +190,13 @@ static void trace(struct state *state, size_t row)
 				: "this stands on what was measured, nothing was simulated for it");
 		return;
 	}
-	if (!replayed->ranks)
-		status = lw_replay_trace(
-			list->replay, &LW_WHATIF_RECORDED, LW_TRACE_ORDINARY, replayed);
+	lw_trace_done(replayed);
+	status = ordinary_step(list, &advice->whatif, &step);
+	if (status == LW_OK)
+		status = lw_replay_trace(list->replay, &LW_WHATIF_RECORDED, step, replayed);
 	if (status == LW_OK)
 		status = lw_replay_trace(
-			list->replay, &advice->whatif, replayed->step, &state->predicted_trace);
+			list->replay, &advice->whatif, step, &state->predicted_trace);
 	if (status < 0) {
 		drop_traces(state);
 		snprintf(state->why_no_trace, sizeof(state->why_no_trace),
@@ -328,6 +346,23 @@ static void draw_nothing(const struct state *state, struct lw_pane pane)
 			"predicted to gain more than its own error.");
 }
 
+/* On the line below the list: which rows these are, and in what order. */
+static void draw_order(const struct state *state, struct lw_pane pane, int y, size_t n_shown)
+{
+	size_t n = state->table.n_rows;
+	char text[128] = " ";
+	int at = 1;
+
+	if (n > n_shown)
+		at += snprintf(text + at, sizeof(text) - (size_t)at, "rows %zu-%zu of %zu; ",
+			state->table.top + 1, state->table.top + n_shown, n);
+	if (state->list->advice.n > 1 && !state->table.is_sorted)
+		at += snprintf(text + at, sizeof(text) - (size_t)at,
+			"easiest to do first, of a kind what surely gains most ");
+	if (at > 1)
+		lw_pane_right(pane, pane.width - 2, y, pane.width - 4, LW_STYLE_DIM, text);
+}
+
 static void draw_list(struct state *state, struct lw_pane pane)
 {
 	size_t row = lw_table_row(&state->table);
@@ -339,9 +374,11 @@ static void draw_list(struct state *state, struct lw_pane pane)
 		return;
 	}
 	if (state->list->replay) {
-		lw_advise_top_line(state->list, top);
+		lw_advise_headline(state->list, top);
 		if (pane.height > 20) /* a small screen shows how it begins */
-			y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_STRONG, top);
+			y += lw_pane_fit(pane, 1, y, pane.width - 2,
+				pane.height >= ROOMY ? pane.height : MOST_TOP_LINES,
+				LW_STYLE_STRONG, top, "");
 		else
 			lw_pane_text(pane, 1, y++, pane.width - 2, LW_STYLE_STRONG, top);
 		state->list_y = y;
@@ -353,6 +390,7 @@ static void draw_list(struct state *state, struct lw_pane pane)
 	lw_table_draw(&state->table, lw_pane_part(pane, 0, y, pane.width, list_lines));
 	y += list_lines;
 	draw_detail(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row);
+	draw_order(state, pane, y, (size_t)list_lines - 1);
 }
 
 /* Over the text: what the step consists of, and the step over time. Return: lines. */

@@ -43,13 +43,20 @@ static void ask(struct state *state)
 {
 	struct lw_whatif whatif = lw_sliders_whatif(&state->sliders);
 	struct lw_replay *replay = state->asker.predictor->replay;
+	uint32_t step;
 
 	lw_asker_ask(&state->asker, &whatif, &state->reply);
 	lw_trace_done(&state->trace);
 	if (!state->reply.is_known)
 		return;
 	state->predicted = lw_share_of(replay, &state->reply.forecast.prediction);
-	if (lw_replay_trace(replay, &whatif, state->replayed_trace.step, &state->trace) < 0)
+	step = lw_trace_ordinary(state->asker.base_ns, state->asker.other_ns, lw_replay_n(replay));
+	if (step != state->replayed_trace.step || !state->replayed_trace.ranks) {
+		lw_trace_done(&state->replayed_trace);
+		if (lw_replay_trace(replay, &LW_WHATIF_RECORDED, step, &state->replayed_trace) < 0)
+			lw_error_clear();
+	}
+	if (lw_replay_trace(replay, &whatif, step, &state->trace) < 0)
 		lw_error_clear();
 }
 
@@ -67,9 +74,6 @@ static int open(struct lw_view *view)
 		return LW_OK;
 	}
 	status = lw_asker_open(&state->asker, predictor);
-	if (status == LW_OK)
-		status = lw_replay_trace(predictor->replay, &LW_WHATIF_RECORDED, LW_TRACE_ORDINARY,
-			&state->replayed_trace);
 	if (status < 0)
 		return status;
 	state->measured = lw_share_measured(&view->data->analysis->summary);
