@@ -4,199 +4,25 @@
  *
  * Enter opens what is selected in the lower half, Esc closes it.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tui/app.h"
-#include "tui/batch_rows.h"
 #include "tui/parts.h"
-#include "tui/tensor_stats.h"
+#include "tui/tensor_columns.h"
 #include "tui/tensor_text.h"
 
 enum side { TENSORS, PATTERNS, OF_STEP, N_SIDES };
 
-struct rows { /* the context of a table */
-	const struct lw_run *run;
-	struct lw_tensor_stats *stats;
-	struct lw_batch_row *batches;
-};
-
 struct state {
 	struct lw_table tables[N_SIDES];
-	struct rows rows[N_SIDES];
+	struct lw_tensor_rows rows[N_SIDES];
 	enum side side;
 	bool is_made[N_SIDES];
 	bool has_details, was_open;
 	int32_t shown_step; /* of OF_STEP */
 	int32_t seen_tensor;
 	int details_top; /* line */
-};
-
-/* ---- columns of tensors ------------------------------------------------------------------------- */
-
-static double statistic(const void *context, size_t row, int key)
-{
-	const struct rows *rows = context;
-
-	return *(const double *)((const char *)&rows->stats[row] + key);
-}
-
-static const char *name_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
-{
-	const struct rows *rows = context;
-
-	(void)text;
-	return rows->run->tensors.at[row].name;
-}
-
-static const char *dtype_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
-{
-	const struct rows *rows = context;
-	int dtype = rows->run->tensors.at[row].dtype;
-	const char *name = lw_dtype_name(dtype);
-
-	(void)text;
-	return dtype && name ? name : "?";
-}
-
-static const char *last_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
-{
-	const struct rows *rows = context;
-	const struct lw_tensor_stats *stats = &rows->stats[row];
-
-	if (stats->last_rank == LW_NONE)
-		return isnan(stats->last_frac) ? "?" : "none";
-	snprintf(text, LW_TABLE_TEXT_BYTES, "%d: %.0f %%",
-		rows->run->ranks.at[stats->last_rank].rank, 100 * stats->last_frac);
-	return text;
-}
-
-static double times(const void *context, size_t row, int key)
-{
-	const struct rows *rows = context;
-
-	(void)key;
-	return (double)rows->stats[row].n;
-}
-
-#define STATISTIC(text, columns, member, how, name)                                                \
-	{                                                                                          \
-		.title = (text), .width = (columns), .number = statistic,                          \
-		.key = (int)offsetof(struct lw_tensor_stats, member), .format = (how),             \
-		.csv = (name)                                                                      \
-	}
-
-enum { READY_COLUMN = 2 };
-
-static const struct lw_table_column tensor_columns[] = {
-	{.title = "tensor", .width = 17, .is_left = true, .grows = true, .text = name_text},
-	STATISTIC("bytes", 8, bytes, lw_bytes_format, "bytes"),
-	STATISTIC("ready", 7, ready_ns, lw_ns_format, "ready_ns"),
-	STATISTIC("spread", 7, spread_ns, lw_ns_format, "spread_ns"),
-	{.title = "last rank", .width = 9, .text = last_text},
-	STATISTIC("exposed", 7, exposed_frac, lw_percent_format, "exposed_frac"),
-	STATISTIC("mates", 5, mates, lw_count_format, "n_mates"),
-	STATISTIC("NEGOTIATE", 9, negotiate_ns, lw_ns_format, "negotiate_ns"),
-	STATISTIC("WAIT", 7, wait_ns, lw_ns_format, "wait_ns"),
-	STATISTIC("ALLREDUCE", 9, allreduce_ns, lw_ns_format, "allreduce_ns"),
-	STATISTIC("MISC", 7, misc_ns, lw_ns_format, "misc_ns"),
-	{.title = "dtype", .width = 8, .is_left = true, .text = dtype_text},
-	{.title = "times", .width = 6, .number = times, .format = lw_count_format, .csv = "n"},
-};
-
-/* ---- columns of batches ------------------------------------------------------------------------- */
-
-static double batch_figure(const void *context, size_t row, int key)
-{
-	const struct rows *rows = context;
-
-	return *(const double *)((const char *)&rows->batches[row] + key);
-}
-
-static const struct lw_group *group_of(const struct rows *rows, size_t row)
-{
-	return &rows->run->groups.at[rows->batches[row].group];
-}
-
-static const char *order_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
-{
-	(void)context;
-	snprintf(text, LW_TABLE_TEXT_BYTES, "%zu", row + 1);
-	return text;
-}
-
-static double order_value(const void *context, size_t row)
-{
-	(void)context;
-	return (double)row;
-}
-
-static double n_tensors(const void *context, size_t row, int key)
-{
-	const struct rows *rows = context;
-	const struct lw_batch *batch = lw_group_any_batch(rows->run, group_of(rows, row), NULL);
-
-	(void)key;
-	return batch->n_members ? (double)batch->n_members : (double)NAN;
-}
-
-static double n_times(const void *context, size_t row, int key)
-{
-	const struct rows *rows = context;
-
-	(void)key;
-	return (double)rows->batches[row].n;
-}
-
-/* As many names as there is room for. */
-static const char *members_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
-{
-	const struct rows *rows = context;
-	size_t r = 0, n = 0;
-	const struct lw_batch *batch = lw_group_any_batch(rows->run, group_of(rows, row), &r);
-	const struct lw_rank *rank = &rows->run->ranks.at[r];
-
-	text[0] = 0;
-	for (uint32_t i = 0; i < batch->n_members && n < LW_TABLE_TEXT_BYTES; i++) {
-		const struct lw_member *member = &rank->members.at[batch->first_member + i];
-
-		n += (size_t)snprintf(text + n, LW_TABLE_TEXT_BYTES - n, "%s%s", i ? " " : "",
-			rows->run->tensors.at[member->tensor].name);
-	}
-	return batch->n_members ? text : "?";
-}
-
-static const char *op_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
-{
-	const char *name = lw_coll_name(group_of(context, row)->op);
-
-	(void)text;
-	return name ? name : "?";
-}
-
-#define BATCH_FIGURE(text, columns, member, how, name)                                             \
-	{                                                                                          \
-		.title = (text), .width = (columns), .number = batch_figure,                       \
-		.key = (int)offsetof(struct lw_batch_row, member), .format = (how), .csv = (name)  \
-	}
-
-static const struct lw_table_column batch_columns[] = {
-	{.title = "no.", .width = 3, .text = order_text, .value = order_value},
-	BATCH_FIGURE("bytes", 8, bytes, lw_bytes_format, "bytes"),
-	{.title = "n",
-		.width = 4,
-		.number = n_tensors,
-		.format = lw_count_format,
-		.csv = "n_tensors"},
-	{.title = "tensors", .width = 12, .is_left = true, .grows = true, .text = members_text},
-	BATCH_FIGURE("agreed", 7, agreed_ns, lw_ns_format, "agreed_ns"),
-	BATCH_FIGURE("start", 7, start_ns, lw_ns_format, "start_ns"),
-	BATCH_FIGURE("wire", 7, wire_ns, lw_ns_format, "wire_ns"),
-	BATCH_FIGURE("busbw", 9, busbw_bytes_per_s, lw_rate_format, "busbw_bytes_per_s"),
-	BATCH_FIGURE("algbw", 9, algbw_bytes_per_s, lw_rate_format, "algbw_bytes_per_s"),
-	{.title = "times", .width = 5, .number = n_times, .format = lw_count_format, .csv = "n"},
-	{.title = "what", .width = 13, .is_left = true, .text = op_text},
 };
 
 /* ---- rows --------------------------------------------------------------------------------------- */
@@ -222,7 +48,7 @@ static int make_batches(
 static int open_side(struct lw_view *view, enum side side)
 {
 	struct state *state = view->state;
-	struct rows *rows = &state->rows[side];
+	struct lw_tensor_rows *rows = &state->rows[side];
 	struct lw_run *run = view->data->analysis->run;
 	bool is_tensors = side == TENSORS;
 	size_t n = run->tensors.n;
@@ -232,15 +58,13 @@ static int open_side(struct lw_view *view, enum side side)
 		return LW_OK;
 	free(rows->stats);
 	free(rows->batches);
-	*rows = (struct rows){.run = run};
+	*rows = (struct lw_tensor_rows){.run = run};
 	status = is_tensors ? lw_prepared_tensors(&view->data->prepared, run, &rows->stats)
 			    : make_batches(view, side, &rows->batches, &n);
 	if (status == LW_OK)
 		status = lw_table_open(&state->tables[side],
-			is_tensors ? tensor_columns : batch_columns,
-			is_tensors ? sizeof(tensor_columns) / sizeof(tensor_columns[0])
-				   : sizeof(batch_columns) / sizeof(batch_columns[0]),
-			n, rows);
+			is_tensors ? lw_tensor_columns : lw_batch_columns,
+			is_tensors ? lw_tensor_n_columns : lw_batch_n_columns, n, rows);
 	state->is_made[side] = status == LW_OK;
 	return status;
 }
@@ -264,7 +88,7 @@ static int open(struct lw_view *view)
 	struct state *state = view->state;
 
 	if (!state->was_open) { /* as the gradients come */
-		state->tables[TENSORS].sort = READY_COLUMN;
+		state->tables[TENSORS].sort = LW_TENSOR_READY_COLUMN;
 		state->tables[TENSORS].is_sorted = state->was_open = true;
 	}
 	memset(state->is_made, 0, sizeof(state->is_made));
@@ -307,7 +131,7 @@ static void draw_details(struct state *state, struct lw_pane pane)
 {
 	struct lw_pane inside;
 	int n_lines;
-	const struct rows *rows = &state->rows[state->side];
+	const struct lw_tensor_rows *rows = &state->rows[state->side];
 	size_t row = lw_table_row(&state->tables[state->side]), n = 0;
 	char *text = NULL;
 	FILE *out = open_memstream(&text, &n);
@@ -354,7 +178,7 @@ static int table_lines(const struct state *state, int height)
 static void describe_tensors(
 	const struct state *state, size_t n_steps, char text[LW_TABLE_TEXT_BYTES])
 {
-	const struct rows *rows = &state->rows[TENSORS];
+	const struct lw_tensor_rows *rows = &state->rows[TENSORS];
 	size_t n_ranks = rows->run->ranks.n, n_unsent = 0;
 	int n;
 
