@@ -369,6 +369,13 @@ bool lw_screen_is_utf8(void)
 	return !strcmp(nl_langinfo(CODESET), "UTF-8");
 }
 
+bool lw_screen_is_ascii(const struct lw_screen_options *options)
+{
+	bool is_utf8 = lw_screen_is_utf8(); /* also for the widths of characters */
+
+	return options->is_ascii || !(is_utf8 || options->is_utf8);
+}
+
 static int begin(const struct lw_screen_options *options)
 {
 	const char *term = getenv("TERM");

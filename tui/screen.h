@@ -14,10 +14,14 @@
 struct lw_screen_options {
 	bool is_mouse_off;
 	bool is_ascii; /* else as the locale says */
+	bool is_utf8;  /* of a dump: whatever the locale says */
 };
 
 /** lw_screen_is_utf8() - the locale's characters are UTF-8. Sets the locale of LC_CTYPE. */
 bool lw_screen_is_utf8(void);
+
+/** lw_screen_is_ascii() - how a screen is drawn that is printed as text: as asked, else as the locale says. */
+bool lw_screen_is_ascii(const struct lw_screen_options *options);
 
 /**
  * lw_screen_run() - show @app until the user leaves.
