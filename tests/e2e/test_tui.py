@@ -54,6 +54,10 @@ def test_every_view(run):
         terminal.resize(80, 24)
         for key, view in VIEWS.items():
             terminal.keys(key, "Down", "Up", "Enter", "Escape")
+        terminal.keys("F1")
+        terminal.wait("Keys that do something here")
+        terminal.keys("F1")
+        terminal.wait("Keys that do something here", absent=True)
         terminal.keys("?")
         terminal.wait("Keys that do something here")
         terminal.keys("Escape", "1")
