@@ -137,7 +137,7 @@ static const char *sure_text(const void *context, size_t row, char text[LW_TABLE
 static const struct lw_table_column columns[] = {
 	{"#", 2, .text = rank_text, .value = rank_value},
 	{"what to change", 0, .is_left = true, .text = what_text},
-	{"less, of a step", 18, .text = gain_text, .value = gain_value, .style = gain_style},
+	{"step shorter by", 18, .text = gain_text, .value = gain_value, .style = gain_style},
 	{"sure", 9, .is_left = true, .text = sure_text},
 	{"kind", 8, .is_left = true, .text = kind_text},
 };
@@ -295,9 +295,12 @@ static void draw_detail(const struct state *state, struct lw_pane pane, size_t r
 	const struct lw_advice *advice = advice_of(state->list, row);
 	const struct lw_finding *finding = finding_of(state->list, row);
 	bool is_roomy = pane.height >= ROOMY / 2;
+	char place[LW_TABLE_TEXT_BYTES];
 	int y = 0;
 
-	lw_pane_fill(pane, 0, y++, pane.width, LW_STYLE_DIM, lw_glyph(pane.cells, LW_GLYPH_LINE));
+	lw_pane_fill(pane, 0, y, pane.width, LW_STYLE_DIM, lw_glyph(pane.cells, LW_GLYPH_LINE));
+	snprintf(place, sizeof(place), " %zu of %zu ", state->table.at + 1, state->table.n_rows);
+	lw_pane_right(pane, pane.width - 1, y++, pane.width - 2, LW_STYLE_DIM, place);
 	if (finding) {
 		lw_pane_print(pane, 1, y++, LW_STYLE_DIM, "%s", finding->id);
 		y += lw_pane_fit(pane, 1, y, pane.width - 2, pane.height - y, LW_STYLE_TEXT,
@@ -426,14 +429,25 @@ static bool find(struct lw_view *view, const char *text, int by)
 			       : lw_table_find(&state->table, text, by);
 }
 
-static bool copy(struct lw_view *view, FILE *out)
+/* The selected advice, if it has lines to set. NULL: there are none to copy. */
+static const struct lw_advice *to_copy(const struct state *state)
 {
-	struct state *state = view->state;
 	size_t row = lw_table_row(&state->table);
 	const struct lw_advice *advice = row == SIZE_MAX ? NULL : advice_of(state->list, row);
 
-	if (!advice || (advice->n_sets == 0 && !advice->code))
+	return advice && (advice->n_sets || advice->code) ? advice : NULL;
+}
+
+static bool copy(struct lw_view *view, FILE *out)
+{
+	struct state *state = view->state;
+	const struct lw_advice *advice = to_copy(state);
+
+	if (!advice) {
+		if (lw_table_row(&state->table) != SIZE_MAX)
+			lw_fail(LW_ERR_STATE, "no setting does this");
 		return false;
+	}
 	write_lines(advice, out);
 	return true;
 }
@@ -445,11 +459,23 @@ static int write(struct lw_view *view, FILE *out)
 	return lw_table_write(&state->table, out);
 }
 
-static const struct lw_key_words words[] = {
-	{LW_REQUEST_ENTER, "story", "the whole story of this advice"}, {LW_REQUEST_LEFT, "", NULL},
-	{LW_REQUEST_RIGHT, "in it", "columns; in the story: sideways"},
-	{LW_REQUEST_COPY, "copy lines", "copy the lines to set (OSC 52)"},
-	{LW_REQUEST_BACK, "back", NULL}, {LW_REQUEST_EXPORT, "CSV", NULL}, {0}};
+#define WORDS(copy_hint)                                                                           \
+	{                                                                                          \
+		{LW_REQUEST_ENTER, "story", "the whole story of this advice"},                     \
+			{LW_REQUEST_LEFT, "", NULL},                                               \
+			{LW_REQUEST_RIGHT, "in it", "columns; in the story: sideways"},            \
+			{LW_REQUEST_COPY, copy_hint, "copy the lines to set (OSC 52)"},            \
+			{LW_REQUEST_BACK, "back", NULL}, {LW_REQUEST_EXPORT, "CSV", NULL},         \
+		{                                                                                  \
+			0                                                                          \
+		}                                                                                  \
+	}
+static const struct lw_key_words words[] = WORDS("copy lines"), without_lines[] = WORDS(NULL);
+
+static const struct lw_key_words *words_now(const struct lw_view *view)
+{
+	return to_copy(view->state) ? words : without_lines;
+}
 
 const struct lw_view_ops lw_view_advice = {
 	.name = "advice",
@@ -462,6 +488,7 @@ const struct lw_view_ops lw_view_advice = {
 	.request = request,
 	.find = find,
 	.copy = copy,
+	.words = words_now,
 	.write = write,
 	.done = done,
 };

@@ -95,12 +95,14 @@ static int draw_bar(const struct lw_summary *summary, struct lw_pane pane, int y
 		int width = 2 + lw_text_width(looks[i].name) + 1 +
 			    lw_text_width(lw_ns_or_unknown(parts[i].amount, number));
 
-		if (i == 1) /* what follows computing is what is exposed, by what went on then */
-			x += lw_pane_print(pane, x, y + lines - 1, LW_STYLE_DIM, "exposed:") + 1;
-		if (x > 1 && x + width > pane.width - 1) {
+		/* what follows computing is what is exposed, by what went on then */
+		const char *lead = i == 1 ? "exposed: " : "";
+
+		if (x > 1 && x + lw_text_width(lead) + width > pane.width - 1) {
 			x = 1;
 			lines++;
 		}
+		x += lw_pane_print(pane, x, y + lines - 1, LW_STYLE_DIM, "%s", lead);
 		lw_pane_rune(
 			pane, x, y + lines - 1, look->style, lw_glyph(pane.cells, look->glyph));
 		lw_pane_print(

@@ -314,9 +314,11 @@ static void follow(struct lw_view *view)
 	const int32_t now[N_SIDES] = {focus->step, focus->rank, focus->tensor};
 	const int32_t before[N_SIDES] = {state->seen.step, state->seen.rank, state->seen.tensor};
 
-	for (int i = 0; i < N_SIDES; i++)
+	for (int i = 0; i < N_SIDES; i++) {
+		lw_table_mark(&state->tables[i], now[i]);
 		if (now[i] != before[i] && now[i] >= 0)
 			lw_table_select(&state->tables[i], (size_t)now[i]);
+	}
 	state->seen = *focus;
 	if (focus->step != state->shown_step &&
 		focus->step < (int32_t)lw_run_n_steps(view->data->analysis->run)) {
@@ -335,8 +337,9 @@ static void draw_heading(struct lw_view *view, struct lw_pane pane)
 	int x;
 
 	if (state->side == BY_STEP)
-		snprintf(text, sizeof(text), "By step: mean of %zu rank%s.  x: left out of means",
-			run->ranks.n, run->ranks.n == 1 ? "" : "s");
+		snprintf(text, sizeof(text), "By step: mean of %zu rank%s.  x: left out of means%s",
+			run->ranks.n, run->ranks.n == 1 ? "" : "s",
+			state->seen.step == LW_NONE ? "" : "  *: selected");
 	else if (state->side == BY_RANK && state->shown_step != LW_NONE)
 		snprintf(text, sizeof(text), "By rank: step %d%s  ([ ] another, a the mean)",
 			state->shown_step,

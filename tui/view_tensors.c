@@ -121,6 +121,7 @@ static int follow(struct lw_view *view)
 	if (state->side == TENSORS && view->focus->tensor != state->seen_tensor &&
 		view->focus->tensor >= 0)
 		lw_table_select(&state->tables[TENSORS], (size_t)view->focus->tensor);
+	lw_table_mark(&state->tables[TENSORS], view->focus->tensor);
 	state->seen_tensor = view->focus->tensor;
 	return LW_OK;
 }
