@@ -346,6 +346,30 @@ static void test_the_selected_step_is_marked_where_the_cursor_left_it(void **sta
 	close_run(&o);
 }
 
+static void test_the_timeline_is_written_with_the_times_that_it_shows(void **state)
+{
+	char line[4 * 120 + 1], wanted[64], *text = NULL;
+	const char *at = NULL;
+	struct opened o;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	(void)state;
+	open_run(&o, "slow_rank");
+	press(&o, "2 . . <Enter>");
+	for (int y = 0; y < o.app.cells.height && !at; y++)
+		at = strstr(lw_cells_line(&o.app.cells, y, line), "rank 0: starts at ");
+	assert_non_null(at);
+	snprintf(wanted, sizeof(wanted), ",%.0f,",
+		1e6 * strtod(at + strlen("rank 0: starts at "), NULL));
+	assert_int_equal(lw_app_write(&o.app, out), LW_OK);
+	fclose(out);
+	assert_non_null(strstr(text, ",shown_start_ns,shown_end_ns\n"));
+	assert_non_null(strstr(text, wanted));
+	free(text);
+	close_run(&o);
+}
+
 static void test_nothing_is_written_before_the_run_is_read(void **state)
 {
 	struct opened o = {0};
@@ -376,6 +400,7 @@ int main(void)
 		cmocka_unit_test(test_details_of_the_timeline_say_how_they_are_closed),
 		cmocka_unit_test(test_the_narrowest_screen_says_where_help_is),
 		cmocka_unit_test(test_the_selected_step_is_marked_where_the_cursor_left_it),
+		cmocka_unit_test(test_the_timeline_is_written_with_the_times_that_it_shows),
 		cmocka_unit_test(test_nothing_is_written_before_the_run_is_read),
 	};
 
