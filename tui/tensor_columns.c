@@ -33,11 +33,30 @@ static const char *dtype_text(const void *context, size_t row, char text[LW_TABL
 	return dtype && name ? name : "?";
 }
 
+/* Of what no step sends there are no figures of steps, which is another thing than not to know them. */
+static const char *no_figure(const void *context, size_t row)
+{
+	const struct lw_tensor_rows *rows = context;
+
+	return rows->stats[row].n ? "?" : "-";
+}
+
+static const char *carrier_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	const struct lw_tensor_rows *rows = context;
+	int32_t carrier = rows->carriers[row];
+
+	(void)text;
+	return carrier == LW_NONE ? "" : rows->run->tensors.at[carrier].name;
+}
+
 static const char *last_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
 	const struct lw_tensor_rows *rows = context;
 	const struct lw_tensor_stats *stats = &rows->stats[row];
 
+	if (!stats->n)
+		return no_figure(context, row);
 	if (stats->last_rank == LW_NONE)
 		return isnan(stats->last_frac) ? "?" : "none";
 	snprintf(text, LW_TABLE_TEXT_BYTES, "%d: %.0f %%",
@@ -57,25 +76,34 @@ static double times(const void *context, size_t row, int key)
 	{                                                                                          \
 		.title = (text), .width = (columns), .number = statistic,                          \
 		.key = (int)offsetof(struct lw_tensor_stats, member), .format = (how),             \
-		.csv = (name)                                                                      \
+		.csv = (name), .unknown = no_figure                                                \
 	}
 
-const struct lw_table_column lw_tensor_columns[] = {
-	{.title = "tensor", .width = 17, .is_left = true, .grows = true, .text = name_text},
-	STATISTIC("bytes", 8, bytes, lw_bytes_format, "bytes"),
-	STATISTIC("ready", 7, ready_ns, lw_ns_format, "ready_ns"),
-	STATISTIC("spread", 7, spread_ns, lw_ns_format, "spread_ns"),
-	{.title = "last rank", .width = 9, .text = last_text},
-	STATISTIC("exposed", 7, exposed_frac, lw_percent_format, "exposed_frac"),
-	STATISTIC("mates", 5, mates, lw_count_format, "n_mates"),
-	STATISTIC("NEGOTIATE", 9, negotiate_ns, lw_ns_format, "negotiate_ns"),
-	STATISTIC("WAIT", 7, wait_ns, lw_ns_format, "wait_ns"),
-	STATISTIC("ALLREDUCE", 9, allreduce_ns, lw_ns_format, "allreduce_ns"),
-	STATISTIC("MISC", 7, misc_ns, lw_ns_format, "misc_ns"),
-	{.title = "dtype", .width = 8, .is_left = true, .text = dtype_text},
-	{.title = "times", .width = 6, .number = times, .format = lw_count_format, .csv = "n"},
-};
+#define FIRST_COLUMNS                                                                              \
+	{.title = "tensor", .width = 17, .is_left = true, .grows = true, .text = name_text},       \
+		STATISTIC("bytes", 8, bytes, lw_bytes_format, "bytes"),                            \
+		STATISTIC("ready", 7, ready_ns, lw_ns_format, "ready_ns")
+#define OTHER_COLUMNS                                                                              \
+	STATISTIC("spread", 7, spread_ns, lw_ns_format, "spread_ns"),                              \
+		{.title = "last rank", .width = 9, .text = last_text},                             \
+		STATISTIC("exposed", 7, exposed_frac, lw_percent_format, "exposed_frac"),          \
+		STATISTIC("mates", 5, mates, lw_count_format, "n_mates"),                          \
+		STATISTIC("NEGOTIATE", 9, negotiate_ns, lw_ns_format, "negotiate_ns"),             \
+		STATISTIC("WAIT", 7, wait_ns, lw_ns_format, "wait_ns"),                            \
+		STATISTIC("ALLREDUCE", 9, allreduce_ns, lw_ns_format, "allreduce_ns"),             \
+		STATISTIC("MISC", 7, misc_ns, lw_ns_format, "misc_ns"),                            \
+		{.title = "dtype", .width = 8, .is_left = true, .text = dtype_text},               \
+	{                                                                                          \
+		.title = "times", .width = 6, .number = times, .format = lw_count_format,          \
+		.csv = "n"                                                                         \
+	}
+
+const struct lw_table_column lw_tensor_columns[] = {FIRST_COLUMNS, OTHER_COLUMNS};
 const size_t lw_tensor_n_columns = sizeof(lw_tensor_columns) / sizeof(lw_tensor_columns[0]);
+
+const struct lw_table_column lw_carried_columns[] = {FIRST_COLUMNS,
+	{.title = "goes in", .width = 9, .is_left = true, .text = carrier_text}, OTHER_COLUMNS};
+const size_t lw_carried_n_columns = sizeof(lw_carried_columns) / sizeof(lw_carried_columns[0]);
 
 /* ---- columns of batches ------------------------------------------------------------------------- */
 

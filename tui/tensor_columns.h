@@ -15,11 +15,13 @@ struct lw_tensor_rows {
 	const struct lw_run *run;
 	struct lw_tensor_stats *stats; /* by tensor; NULL: the rows are batches */
 	struct lw_batch_row *batches;
+	int32_t *carriers; /* by tensor, see lw_tensor_carriers() */
 };
 
 enum { LW_TENSOR_READY_COLUMN = 2 };
 
-extern const struct lw_table_column lw_tensor_columns[], lw_batch_columns[];
-extern const size_t lw_tensor_n_columns, lw_batch_n_columns;
+/* carried: those of tensors, and in which each goes */
+extern const struct lw_table_column lw_tensor_columns[], lw_carried_columns[], lw_batch_columns[];
+extern const size_t lw_tensor_n_columns, lw_carried_n_columns, lw_batch_n_columns;
 
 #endif /* LAPWING_TUI_TENSOR_COLUMNS_H */

@@ -11,6 +11,7 @@
 #include "tui/parts.h"
 #include "tui/tensor_columns.h"
 #include "tui/tensor_text.h"
+#include "tui/tensor_unsent.h"
 
 enum side { TENSORS, PATTERNS, OF_STEP, N_SIDES };
 
@@ -58,13 +59,20 @@ static int open_side(struct lw_view *view, enum side side)
 		return LW_OK;
 	free(rows->stats);
 	free(rows->batches);
+	free(rows->carriers);
 	*rows = (struct lw_tensor_rows){.run = run};
 	status = is_tensors ? lw_prepared_tensors(&view->data->prepared, run, &rows->stats)
 			    : make_batches(view, side, &rows->batches, &n);
+	if (status == LW_OK && is_tensors)
+		status = lw_tensor_carriers(
+			run, view->data->analysis->advice.replay, &rows->carriers);
 	if (status == LW_OK)
-		status = lw_table_open(&state->tables[side],
-			is_tensors ? lw_tensor_columns : lw_batch_columns,
-			is_tensors ? lw_tensor_n_columns : lw_batch_n_columns, n, rows);
+		status = !is_tensors      ? lw_table_open(&state->tables[side], lw_batch_columns,
+						    lw_batch_n_columns, n, rows)
+			 : rows->carriers ? lw_table_open(&state->tables[side], lw_carried_columns,
+						    lw_carried_n_columns, n, rows)
+					  : lw_table_open(&state->tables[side], lw_tensor_columns,
+						    lw_tensor_n_columns, n, rows);
 	state->is_made[side] = status == LW_OK;
 	return status;
 }
@@ -105,6 +113,7 @@ static void done(struct lw_view *view)
 		lw_table_done(&state->tables[i]);
 		free(state->rows[i].stats);
 		free(state->rows[i].batches);
+		free(state->rows[i].carriers);
 	}
 }
 
@@ -145,7 +154,7 @@ static void draw_details(struct state *state, struct lw_pane pane)
 		return;
 	}
 	if (state->side == TENSORS)
-		lw_tensor_print(rows->run, (uint32_t)row, &rows->stats[row], out);
+		lw_tensor_print(rows->run, (uint32_t)row, &rows->stats[row], rows->carriers, out);
 	else
 		lw_batch_print(rows->run, &rows->batches[row], state->side == PATTERNS, out);
 	fclose(out);
@@ -188,8 +197,8 @@ static void describe_tensors(
 	n = snprintf(text, LW_TABLE_TEXT_BYTES, "Tensors: mean of %zu steps, %zu rank%s", n_steps,
 		n_ranks, n_ranks == 1 ? "" : "s");
 	if (n_unsent) /* parameters of DDP go in buckets; broadcasts come before the first step */
-		snprintf(text + n, LW_TABLE_TEXT_BYTES - (size_t)n,
-			"; %zu not sent in these as such", n_unsent);
+		snprintf(text + n, LW_TABLE_TEXT_BYTES - (size_t)n, "; %zu not sent as such (-)",
+			n_unsent);
 }
 
 static void draw_heading(struct lw_view *view, struct lw_pane pane)
@@ -218,7 +227,10 @@ static void draw_heading(struct lw_view *view, struct lw_pane pane)
 				? ""
 				: ", left out of means");
 	lw_pane_heading(pane, &state->tables[state->side], LW_STYLE_STRONG, text);
-	lw_pane_text(pane, 1, 1, pane.width - 2, LW_STYLE_DIM, notes[state->side]);
+	lw_pane_text(pane, 1, 1, pane.width - 2, LW_STYLE_DIM,
+		state->side == TENSORS && state->rows[TENSORS].carriers
+			? "ready: queued (a parameter: complete) after the step began; goes in: bucket"
+			: notes[state->side]);
 }
 
 static void draw(struct lw_view *view, struct lw_pane pane)
