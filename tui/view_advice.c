@@ -18,7 +18,7 @@
 #include "tui/step_picture.h"
 #include "tui/table.h"
 
-enum { MOST_COPY_LINES = 3, LEAST_STORY = 8, ROOMY = 30 };
+enum { MOST_COPY_LINES = 3, MOST_WHY_LINES = 2, LEAST_STORY = 8, PICTURE_LINES = 6 };
 
 struct state {
 	const struct lw_advice_list *list; /* of the analysis that was opened */
@@ -235,15 +235,16 @@ static void done(struct lw_view *view)
 
 /* ---- drawing ------------------------------------------------------------------------------------ */
 
-/* Return: lines. */
-static int draw_bars(const struct state *state, struct lw_pane pane, size_t row, bool is_roomy)
+/* @lines: of the pane that nothing else needs. Return: lines. */
+static int draw_bars(const struct state *state, struct lw_pane pane, size_t row, int lines)
 {
 	const struct lw_advice *advice = advice_of(state->list, row);
-	struct lw_shares shares = {is_roomy ? &state->measured : NULL, &state->replayed, NULL};
+	struct lw_shares shares = {.replayed = &state->replayed};
 	struct lw_share predicted;
 
 	if (!state->list->replay)
 		return 0;
+	lw_shares_room(&shares, &state->measured, lines);
 	if (advice) {
 		predicted = lw_share_of(state->list->replay, &advice->prediction);
 		lw_share_resize(&predicted, advice->step_ns.value);
@@ -289,12 +290,21 @@ static int draw_lines_to_copy(const struct lw_advice *advice, struct lw_pane pan
 	return (int)n_shown;
 }
 
+/* Return: lines that the lines to copy and the reason need; the story has the rest of a longer one. */
+static int words_of(const struct lw_advice *advice, struct lw_pane pane)
+{
+	struct lw_pane nowhere = lw_pane_part(pane, 0, 0, 0, 0);
+	int n_why = lw_pane_wrap(nowhere, 0, 0, pane.width - 2, LW_STYLE_TEXT, advice->why);
+
+	return draw_lines_to_copy(advice, nowhere, 0) +
+	       (n_why < MOST_WHY_LINES ? n_why : MOST_WHY_LINES);
+}
+
 /* Of the selected line: the words that the list had no room for. */
 static void draw_detail(const struct state *state, struct lw_pane pane, size_t row)
 {
 	const struct lw_advice *advice = advice_of(state->list, row);
 	const struct lw_finding *finding = finding_of(state->list, row);
-	bool is_roomy = pane.height >= ROOMY / 2;
 	char place[LW_TABLE_TEXT_BYTES];
 	int y = 0;
 
@@ -307,10 +317,11 @@ static void draw_detail(const struct state *state, struct lw_pane pane, size_t r
 			finding->text, "");
 		y++;
 		draw_bars(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row,
-			is_roomy);
+			pane.height - y);
 		return;
 	}
-	y += draw_bars(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row, is_roomy);
+	y += draw_bars(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row,
+		pane.height - y - words_of(advice, pane));
 	y += draw_lines_to_copy(advice, pane, y);
 	y += lw_pane_fit(
 		pane, 1, y, pane.width - 2, pane.height - y, LW_STYLE_TEXT, advice->why, "");
@@ -359,7 +370,7 @@ static void draw_list(struct state *state, struct lw_pane pane)
 /* Over the text: what the step consists of, and the step over time. Return: lines. */
 static int draw_pictures(const struct state *state, struct lw_pane pane, size_t row)
 {
-	int y = draw_bars(state, pane, row, pane.height >= ROOMY / 2);
+	int y = draw_bars(state, pane, row, pane.height - PICTURE_LINES);
 
 	if (state->why_no_trace[0] && y < pane.height)
 		y += lw_pane_fit(pane, 1, y, pane.width - 2, pane.height - y, LW_STYLE_DIM,

@@ -126,7 +126,10 @@ static void draw_slider(struct state *state, struct lw_pane pane, int y, size_t 
 	}
 }
 
-enum { LEAST_SLIDERS = 2 }; /* are seen, whatever there is to say above them */
+enum {
+	LEAST_SLIDERS = 2, /* are seen, whatever there is to say above them */
+	PICTURE_LINES = 6  /* of the step over time: with one rank */
+};
 
 static void draw(struct lw_view *view, struct lw_pane pane)
 {
@@ -134,6 +137,8 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	char text[LW_REPLY_TEXT_BYTES];
 	bool is_roomy = pane.height >= 30;
 	struct lw_pane top = lw_pane_part(pane, 0, 0, pane.width, pane.height - LEAST_SLIDERS);
+	struct lw_shares shares = {.replayed = &state->replayed,
+		.predicted = state->reply.is_known ? &state->predicted : NULL};
 	int y = 0;
 
 	if (!state->is_open) {
@@ -156,9 +161,8 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	for (size_t i = state->first; i < state->sliders.n && y < pane.height; i++)
 		draw_slider(state, pane, y++, i);
 	y += is_roomy;
-	y += lw_shares_draw(pane, y,
-		&(struct lw_shares){is_roomy ? &state->measured : NULL, &state->replayed,
-			state->reply.is_known ? &state->predicted : NULL});
+	lw_shares_room(&shares, &state->measured, pane.height - y - PICTURE_LINES);
+	y += lw_shares_draw(pane, y, &shares);
 	y += is_roomy;
 	if (state->reply.is_known && state->trace.ranks)
 		lw_step_picture(lw_pane_part(pane, 0, y, pane.width, pane.height - y),
