@@ -126,6 +126,21 @@ static void draw_slider(struct state *state, struct lw_pane pane, int y, size_t 
 	}
 }
 
+/* Those that fit, and signs that there are more. */
+static void draw_sliders(struct state *state, struct lw_pane pane, int *y)
+{
+	size_t end = state->first;
+
+	for (; end < state->sliders.n && *y < pane.height; end++)
+		draw_slider(state, pane, (*y)++, end);
+	if (state->first > 0)
+		lw_pane_rune(pane, pane.width - 1, state->y, LW_STYLE_STRONG,
+			lw_glyph(pane.cells, LW_GLYPH_UP));
+	if (end < state->sliders.n)
+		lw_pane_rune(pane, pane.width - 1, *y - 1, LW_STYLE_STRONG,
+			lw_glyph(pane.cells, LW_GLYPH_DOWN));
+}
+
 enum {
 	LEAST_SLIDERS = 2, /* are seen, whatever there is to say above them */
 	PICTURE_LINES = 6  /* of the step over time: with one rank */
@@ -158,8 +173,7 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	if (pane.height > y && (size_t)(pane.height - y) < state->sliders.n &&
 		state->at >= (size_t)(pane.height - y))
 		state->first = state->at - (size_t)(pane.height - y) + 1;
-	for (size_t i = state->first; i < state->sliders.n && y < pane.height; i++)
-		draw_slider(state, pane, y++, i);
+	draw_sliders(state, pane, &y);
 	y += is_roomy;
 	lw_shares_room(&shares, &state->measured, pane.height - y - PICTURE_LINES);
 	y += lw_shares_draw(pane, y, &shares);
