@@ -31,6 +31,7 @@ enum {
 	KEY_SIZE,
 	KEY_KEYS,
 	KEY_ASCII,
+	KEY_UTF8,
 	KEY_NO_MOUSE
 };
 
@@ -109,6 +110,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_KEYS:
 		options->keys = argument;
+		return 0;
+	case KEY_UTF8:
+		options->screen.is_utf8 = true;
 		return 0;
 	case KEY_ASCII:
 		options->screen.is_ascii = true;
@@ -275,8 +279,7 @@ static int dump(struct watch *w)
 	char *keys = strdup(w->options.keys ? w->options.keys : "");
 	int status;
 
-	w->app.cells.is_ascii = w->options.screen.is_ascii;
-	lw_screen_is_utf8(); /* widths of characters */
+	w->app.cells.is_ascii = lw_screen_is_ascii(&w->options.screen);
 	status = lw_app_resize(&w->app, w->options.width, w->options.height);
 	do {
 		lw_app_tick(&w->app);
@@ -399,6 +402,7 @@ int lw_cmd_live(int argc, char **argv)
 		{"keys", KEY_KEYS, "KEYS", 0,
 			"of --dump: press these at the end, blanks between them", 0},
 		{"ascii", KEY_ASCII, NULL, 0, "draw with ASCII characters only", 0},
+		{"utf8", KEY_UTF8, NULL, 0, "of --dump: UTF-8, whatever the locale says", 0},
 		{"no-mouse", KEY_NO_MOUSE, NULL, 0, "leave the mouse to the terminal", 0}, {0}};
 	static const struct argp_child children[] = {
 		{&lw_launch_argp, 0, "As for `record`:", 1}, {0}};

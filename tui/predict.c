@@ -245,7 +245,14 @@ void lw_share_resize(struct lw_share *share, double step_ns)
 	share->part_ns[LW_SHARE_COMPUTE] = fmax(step_ns - exposed_ns, 0);
 }
 
-enum { NAME_WIDTH = 10, STEP_WIDTH = 9, LEAST_BAR = 10, MOST_SHARES = 3 };
+enum {
+	NAME_WIDTH = 10,
+	STEP_WIDTH = 9,
+	LEAST_BAR = 10,
+	MOST_SHARES = 3,
+	LEAST_FOR_NUMBERS = 6,
+	LEAST_FOR_BAR = 7
+};
 
 static void draw_bar(
 	struct lw_pane pane, int y, const char *name, const struct lw_share *share, double whole_ns)
@@ -294,6 +301,12 @@ static void draw_names(struct lw_pane pane, int y)
 	lw_pane_print(pane, x + 1, y, LW_STYLE_DIM, "batches");
 }
 
+void lw_shares_room(struct lw_shares *shares, const struct lw_share *measured, int lines)
+{
+	shares->measured = lines >= LEAST_FOR_NUMBERS ? measured : NULL;
+	shares->is_short = lines < LEAST_FOR_BAR;
+}
+
 int lw_shares_draw(struct lw_pane pane, int y, const struct lw_shares *shares)
 {
 	const struct {
@@ -308,7 +321,8 @@ int lw_shares_draw(struct lw_pane pane, int y, const struct lw_shares *shares)
 		if (rows[i].share)
 			whole_ns = fmax(whole_ns, rows[i].share->step_ns);
 	for (int i = 0; i < MOST_SHARES; i++)
-		if (rows[i].share && isfinite(rows[i].share->step_ns))
+		if (rows[i].share && isfinite(rows[i].share->step_ns) &&
+			!(shares->is_short && rows[i].share == shares->measured))
 			draw_bar(pane, at++, rows[i].name, rows[i].share, whole_ns);
 	draw_names(pane, at++);
 	for (int i = 0; i < MOST_SHARES; i++)

@@ -81,7 +81,11 @@ void lw_share_resize(struct lw_share *share, double step_ns);
 
 struct lw_shares { /* the steps that are compared; NULL or without step_ns: not shown */
 	const struct lw_share *measured, *replayed, *predicted;
+	bool is_short; /* of what was measured the numbers alone */
 };
+
+/** lw_shares_room() - compare with what was measured where @lines of the screen are enough, if only without its bar. */
+void lw_shares_room(struct lw_shares *shares, const struct lw_share *measured, int lines);
 
 /** lw_shares_draw() - on one scale, with numbers below. Return: lines. */
 int lw_shares_draw(struct lw_pane pane, int y, const struct lw_shares *shares);

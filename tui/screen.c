@@ -202,6 +202,8 @@ static uint32_t key_of(int code)
 		return LW_KEY_END;
 	case KEY_BTAB:
 		return LW_KEY_BACK_TAB;
+	case KEY_F(1):
+		return LW_KEY_F1;
 	case KEY_ENTER:
 		return LW_KEY_ENTER;
 	case KEY_BACKSPACE:
@@ -234,8 +236,9 @@ static bool has_next(int wait_ms, wint_t *ret_code)
 
 	timeout(wait_ms);
 	kind = get_wch(ret_code);
-	if (kind == KEY_CODE_YES) /* a key that ncurses knows: no part of a sequence */
-		unget_wch(*ret_code);
+	if (kind ==
+		KEY_CODE_YES) /* a key that ncurses knows: no part of a sequence, no character */
+		ungetch((int)*ret_code);
 	return kind == OK;
 }
 
@@ -366,6 +369,13 @@ bool lw_screen_is_utf8(void)
 {
 	setlocale(LC_CTYPE, "");
 	return !strcmp(nl_langinfo(CODESET), "UTF-8");
+}
+
+bool lw_screen_is_ascii(const struct lw_screen_options *options)
+{
+	bool is_utf8 = lw_screen_is_utf8(); /* also for the widths of characters */
+
+	return options->is_ascii || !(is_utf8 || options->is_utf8);
 }
 
 static int begin(const struct lw_screen_options *options)

@@ -17,10 +17,14 @@ struct lw_screen_options {
 	/* A signal ends the program: the terminal is given back, and there is time for a word. May be NULL */
 	void (*at_signal)(void *context);
 	void *context;
+	bool is_utf8; /* of a dump: whatever the locale says */
 };
 
 /** lw_screen_is_utf8() - the locale's characters are UTF-8. Sets the locale of LC_CTYPE. */
 bool lw_screen_is_utf8(void);
+
+/** lw_screen_is_ascii() - how a screen is drawn that is printed as text: as asked, else as the locale says. */
+bool lw_screen_is_ascii(const struct lw_screen_options *options);
 
 /**
  * lw_screen_run() - show @app until the user leaves.

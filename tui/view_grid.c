@@ -12,14 +12,7 @@
 #include "base/units.h"
 #include "tui/predict.h"
 
-enum {
-	LABEL_WIDTH = 10,
-	LEAST_CELL = 7,
-	MOST_CELL = 12,
-	PANEL_LINES = 9,
-	ROOMY_LINES = 10,
-	BUDGET_NS = 10000000
-};
+enum { LABEL_WIDTH = 10, LEAST_CELL = 7, MOST_CELL = 12, PANEL_LINES = 9, BUDGET_NS = 10000000 };
 
 struct state {
 	struct lw_answer answer;
@@ -290,6 +283,7 @@ static const char *short_text(const struct lw_answer *answer, char text[LW_REPLY
 
 static void draw_panel(const struct state *state, struct lw_pane pane)
 {
+	struct lw_shares shares = {.replayed = &state->replayed, .predicted = &state->selected};
 	char text[LW_REPLY_TEXT_BYTES];
 	int y = 0;
 
@@ -298,13 +292,14 @@ static void draw_panel(const struct state *state, struct lw_pane pane)
 		lw_reply_setting(&state->asker, &state->reply, text));
 	y += lw_pane_wrap(
 		pane, 1, y, pane.width - 2, LW_STYLE_STRONG, lw_reply_step(&state->reply, text));
+	lw_reply_doubt(&state->asker, &state->reply, text);
+	lw_shares_room(&shares, &state->measured,
+		pane.height - y -
+			lw_pane_wrap(lw_pane_part(pane, 0, 0, 0, 0), 0, 0, pane.width - 2,
+				LW_STYLE_WARN, text));
 	if (state->reply.is_known)
-		y += lw_shares_draw(pane, y,
-			&(struct lw_shares){
-				pane.height - y >= ROOMY_LINES ? &state->measured : NULL,
-				&state->replayed, &state->selected});
-	y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_WARN,
-		lw_reply_doubt(&state->asker, &state->reply, text));
+		y += lw_shares_draw(pane, y, &shares);
+	y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_WARN, text);
 	if (is_short(state))
 		y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_WARN,
 			short_text(&state->answer, text));

@@ -117,6 +117,8 @@ static int draw_bar(const struct lw_summary *summary, struct lw_pane pane, int y
 	lw_pane_bar(pane, 1, y, pane.width - 2, parts, LW_EXPOSED_PARTS, whole_ns);
 	for (int i = 0; i < LW_EXPOSED_PARTS; i++) {
 		const struct lw_lane_look *look = &lw_lanes[looks[i].lane];
+		/* what follows computing is what is exposed, by what went on then */
+		const char *lead = i != 1 ? "" : is_bound ? "exposed, at most: " : "exposed: ";
 		char number[LW_UNIT_TEXT_BYTES], text[64];
 		int width;
 
@@ -124,15 +126,11 @@ static int draw_bar(const struct lw_summary *summary, struct lw_pane pane, int y
 			is_bound && i == LW_EXPOSED_COMPUTE ? "at least " : "",
 			lw_ns_or_unknown(parts[i].amount, number));
 		width = 2 + lw_text_width(text);
-
-		if (i == 1) /* what follows computing is what is exposed, by what went on then */
-			x += lw_pane_print(pane, x, y + lines - 1, LW_STYLE_DIM, "%s",
-				     is_bound ? "exposed, at most:" : "exposed:") +
-			     1;
-		if (x > 1 && x + width > pane.width - 1) {
+		if (x > 1 && x + lw_text_width(lead) + width > pane.width - 1) {
 			x = 1;
 			lines++;
 		}
+		x += lw_pane_print(pane, x, y + lines - 1, LW_STYLE_DIM, "%s", lead);
 		lw_pane_rune(
 			pane, x, y + lines - 1, look->style, lw_glyph(pane.cells, look->glyph));
 		lw_pane_print(pane, x + 2, y + lines - 1, LW_STYLE_TEXT, "%s", text);
