@@ -275,8 +275,9 @@ static void summarize_network(const struct lw_run *run, struct lw_summary *summa
 	}
 	if (acked > 0 && sent_in_all > 0)
 		summary->tcp_acked_ratio = exact(acked / sent_in_all, LW_MEASURED);
-	summary->sent_bytes_per_step = summary->expected_bytes_per_step = summary->sent_ratio =
+	summary->sent_bytes_per_step = summary->sent_ratio =
 		unknown("no TCP connection of this run was seen sending");
+	summary->expected_bytes_per_step = unknown("no step was found that counts");
 	if (!summary->n_steps)
 		return;
 	summary->expected_bytes_per_step =
@@ -289,8 +290,12 @@ static void summarize_network(const struct lw_run *run, struct lw_summary *summa
 	for (size_t r = 0; r < run->ranks.n; r++) {
 		const struct lw_rank *rank = &run->ranks.at[r];
 
-		if (rank->traffic.n < 2)
+		if (rank->traffic.n < 2) {
+			if (sent_in_all > 0)
+				summary->sent_bytes_per_step = summary->sent_ratio =
+					unknown("of a rank, no TCP connection was seen sending");
 			return;
+		}
 		sent += lw_rank_sent_bytes(rank, rank->steps.at[last].end_ns) -
 			lw_rank_sent_bytes(rank, rank->steps.at[first].start_ns);
 	}
