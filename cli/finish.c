@@ -123,10 +123,11 @@ static void wait_for(const char *verb, pid_t child, const char *path, bool is_qu
 	const struct timespec patience = {.tv_sec = LONG_S};
 	time_t start_s = now_s();
 	sigset_t set;
-	int ended;
+	pid_t waited;
+	int ended = 0;
 
 	waited_signals(&set);
-	while (waitpid(child, &ended, WNOHANG) != child) {
+	while ((waited = waitpid(child, &ended, WNOHANG)) == 0) { /* < 0: it is no more */
 		int signal = sigtimedwait(&set, NULL, &patience);
 
 		if ((signal > 0 && signal != SIGCHLD) || now_s() - start_s > MOST_S)
@@ -140,7 +141,8 @@ static void wait_for(const char *verb, pid_t child, const char *path, bool is_qu
 	}
 	if (now_s() - start_s >= LONG_S)
 		lw_cli_stage(NULL);
-	if (WIFSIGNALED(ended) && WTERMSIG(ended) != SIGIO) /* that was a reader, who settles it */
+	if (waited < 0 ||
+		(WIFSIGNALED(ended) && WTERMSIG(ended) != SIGIO)) /* a reader settles it */
 		settle(path);
 }
 

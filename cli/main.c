@@ -71,6 +71,7 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : "";
 	const struct lw_command *command = find(name);
 
+	lw_cli_expect_children();
 	if (command)
 		return command->run(argc - 1, argv + 1);
 	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
