@@ -76,6 +76,7 @@ int lw_cmd_predict(int argc, char **argv);
 int lw_cmd_record(int argc, char **argv);
 int lw_cmd_report(int argc, char **argv);
 int lw_cmd_salvage(int argc, char **argv);
+int lw_cmd_settle(int argc, char **argv);
 int lw_cmd_tui(int argc, char **argv);
 
 #endif /* LAPWING_CLI_CMD_H */

@@ -20,8 +20,17 @@ struct lw_screen_options {
 bool lw_screen_is_utf8(void);
 
 /**
- * lw_screen_run() - show @app until the user leaves.
+ * lw_screen_check() - before anything that takes long.
  * Return: LW_OK; LW_ERR_UNSUPPORTED: stdin or stdout is no terminal, or TERM cannot do it: says what to do.
+ */
+int lw_screen_check(void);
+
+/** lw_screen_signal() - that ended lw_screen_run(); 0: none did. Who called it tidies up, and ends by it. */
+int lw_screen_signal(void);
+
+/**
+ * lw_screen_run() - show @app until the user leaves, or a signal ends it, or the terminal goes away.
+ * Return: LW_OK; lw_screen_check()'s error.
  */
 int lw_screen_run(struct lw_app *app, const struct lw_screen_options *options);
 
