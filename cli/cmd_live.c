@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "cli/cmd.h"
 #include "cli/launch.h"
+#include "cli/leave.h"
 #include "cli/live_find.h"
 #include "cli/live_own.h"
 #include "cli/live_who.h"
@@ -327,15 +328,6 @@ static bool say_where_it_goes_on(struct watch *w)
 	return true;
 }
 
-/* Ctrl-C is for the screen: the job does not get it. */
-static void say_at_signal(void *context)
-{
-	struct watch *w = context;
-
-	if (w->live)
-		say_where_it_goes_on(w);
-}
-
 /* Of a command that has ended it is the command's, whatever became of its recording. */
 static int exit_code(struct watch *w, int otherwise)
 {
@@ -363,11 +355,21 @@ static int leave(struct watch *w)
 	}
 	if (w->own.log[0]) {
 		if (!lw_own_has_ended(&w->own, false) && isatty(STDERR_FILENO))
-			lw_cli_say("the collector still closes %s ...", w->job.path);
+			lw_cli_say("the recorder still closes %s, or stores its analysis ...",
+				w->job.path);
 		lw_own_has_ended(&w->own, true);
 		return w->own.code;
 	}
 	return w->data.analysis ? lw_cli_run_exit(w->data.analysis->run) : LW_EXIT_OK;
+}
+
+/* By the signal that ended the screen, or because nobody waits for the analysis; of a job that runs nothing is written. */
+static _Noreturn void leave_at_once(struct watch *w, int code)
+{
+	bool is_written = w->data.loader && !w->data.is_read_only;
+
+	lw_live_snapshot_drop(w->live);
+	lw_leave_now(w->data.paths, is_written ? w->data.n_paths : 0, lw_screen_signal(), code);
 }
 
 /* Return: 0: it is followed; or 1 + the exit code of the program. */
@@ -416,7 +418,6 @@ int lw_cmd_live(int argc, char **argv)
 		children, NULL, NULL};
 	static struct watch w = {.options = {.launch.verb = "live",
 					 .launch.options.is_command_optional = true,
-					 .screen = {.at_signal = say_at_signal, .context = &w},
 					 .window_ns = 10 * LW_NS_PER_S,
 					 .after_ns = 2 * LW_NS_PER_S,
 					 .width = 80,
@@ -427,12 +428,24 @@ int lw_cmd_live(int argc, char **argv)
 	status = lw_app_init(&w.app, &w.data, "");
 	if (status < 0)
 		return lw_cli_fail(status);
+	if (!w.options.is_dump)
+		status = lw_screen_check();
+	if (status < 0) {
+		lw_app_done(&w.app);
+		return lw_cli_fail(status);
+	}
 	code = find(&w);
 	if (code) {
 		lw_app_done(&w.app);
+		if (lw_screen_signal())
+			lw_leave_now(NULL, 0, lw_screen_signal(), LW_EXIT_OK);
 		return code - 1;
 	}
 	status = w.options.is_dump ? dump(&w) : show(&w);
+	if (lw_screen_signal()) {
+		say_where_it_goes_on(&w); /* Ctrl-C is for the screen: the job does not get it */
+		leave_at_once(&w, LW_EXIT_OK);
+	}
 	code = status < 0 ? lw_cli_fail(lw_cause(status, "live")) : LW_EXIT_OK;
 	if (status == LW_OK)
 		code = leave(&w);
@@ -440,7 +453,7 @@ int lw_cmd_live(int argc, char **argv)
 		leave(&w); /* says where the job is */
 	fflush(stdout);
 	if (status == LW_OK && w.data.loader)
-		_exit(code); /* who leaves does not wait for the analysis: what it was storing is undone */
+		leave_at_once(&w, code); /* who leaves does not wait for the analysis */
 	lw_app_done(&w.app);
 	lw_data_done(&w.data);
 	lw_live_close(w.live);

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "cli/cmd.h"
+#include "cli/leave.h"
 #include "schema/store.h"
 #include "tui/app.h"
 #include "tui/screen.h"
@@ -151,16 +152,20 @@ int lw_cmd_tui(int argc, char **argv)
 	data.n_paths = options.n_paths;
 	status = check_readable(&options);
 	if (status == LW_OK)
-		status = options.is_dump ? lw_data_load(&data) : lw_data_begin(&data);
+		status = options.is_dump ? lw_data_load(&data) : lw_screen_check();
+	if (status == LW_OK && !options.is_dump)
+		status = lw_data_begin(&data);
 	if (status == LW_OK)
 		status = lw_app_init(&app, &data, name_of(&options, name));
 	if (status == LW_OK)
 		status = options.is_dump ? dump(&app, &options) : show(&app, &options);
-	if (status == LW_OK && data.loader && !options.is_dump)
-		_exit(LW_EXIT_OK); /* who leaves does not wait for the analysis: what it was storing is undone */
+	if (status == LW_OK && data.loader) /* who leaves does not wait for the analysis */
+		lw_leave_now(data.paths, data.n_paths, lw_screen_signal(), LW_LEAVE_CODE_OF_RUN);
 	if (status == LW_OK && data.analysis)
 		status = lw_cli_run_exit(data.analysis->run);
 	lw_app_done(&app);
 	lw_data_done(&data);
+	if (lw_screen_signal())
+		lw_leave_now(NULL, 0, lw_screen_signal(), LW_EXIT_OK);
 	return status < 0 ? lw_cli_fail(status) : status;
 }

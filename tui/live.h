@@ -159,6 +159,9 @@ bool lw_live_snapshot_poll(struct lw_app *app);
 /** lw_live_snapshot_wait() - Return: LW_OK or its error; LW_OK too when none is being written. */
 int lw_live_snapshot_wait(struct lw_live *live, char path[LW_LIVE_PATH_BYTES]);
 
+/** lw_live_snapshot_drop() - one that is being written is no more wanted, and leaves no file. NULL is allowed. */
+void lw_live_snapshot_drop(struct lw_live *live);
+
 /** lw_live_draw() - view_live.c: the overview while the job runs. */
 void lw_live_draw(struct lw_app *app, struct lw_pane pane);
 
