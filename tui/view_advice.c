@@ -375,11 +375,12 @@ static void draw_order(const struct state *state, struct lw_pane pane, int y, si
 	int at = 1;
 
 	if (n > n_shown)
-		at += snprintf(text + at, sizeof(text) - (size_t)at, "rows %zu-%zu of %zu; ",
+		at += snprintf(text + at, sizeof(text) - (size_t)at, "rows %zu-%zu of %zu ",
 			state->table.top + 1, state->table.top + n_shown, n);
 	if (state->list->advice.n > 1 && !state->table.is_sorted)
 		at += snprintf(text + at, sizeof(text) - (size_t)at,
-			"easiest to do first, of a kind what surely gains most ");
+			"%seasiest to do first, of a kind what surely gains most ",
+			at > 1 ? "- " : "");
 	if (at > 1)
 		lw_pane_right(pane, pane.width - 2, y, pane.width - 4, LW_STYLE_DIM, text);
 }
