@@ -2,6 +2,7 @@
 /* cmd.c - errors and options, the same way for every verb. */
 #include "cli/cmd.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,20 @@ void lw_cli_say(const char *format, ...)
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	fprintf(stderr, "lapwing: %s\n", line);
+}
+
+static struct sigaction called; /* what there was for SIGCHLD */
+
+void lw_cli_expect_children(void)
+{
+	const struct sigaction usual = {.sa_handler = SIG_DFL};
+
+	sigaction(SIGCHLD, &usual, &called);
+}
+
+void lw_cli_as_called(void)
+{
+	sigaction(SIGCHLD, &called, NULL);
 }
 
 void lw_cli_stage(const char *stage)

@@ -30,6 +30,13 @@ int lw_cli_run_exit(const struct lw_run *run);
 /** lw_cli_say() - print "lapwing: <text>" and a newline on stderr. */
 void lw_cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/**
+ * lw_cli_expect_children() - SIGCHLD as wait() needs it: a caller may have left it ignored, and then the kernel
+ * forgets children as they end. lw_cli_as_called(): in a child, before it becomes another's command.
+ */
+void lw_cli_expect_children(void);
+void lw_cli_as_called(void);
+
 /** lw_cli_stage() - "<stage> ..." in place of the stage before, on a terminal; NULL: wipe it. */
 void lw_cli_stage(const char *stage);
 
@@ -69,6 +76,7 @@ int lw_cmd_predict(int argc, char **argv);
 int lw_cmd_record(int argc, char **argv);
 int lw_cmd_report(int argc, char **argv);
 int lw_cmd_salvage(int argc, char **argv);
+int lw_cmd_settle(int argc, char **argv);
 int lw_cmd_tui(int argc, char **argv);
 
 #endif /* LAPWING_CLI_CMD_H */

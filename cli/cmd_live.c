@@ -14,7 +14,10 @@
 #include "base/units.h"
 #include "cli/cmd.h"
 #include "cli/launch.h"
+#include "cli/leave.h"
+#include "cli/live_find.h"
 #include "cli/live_own.h"
+#include "cli/live_who.h"
 #include "schema/rundir.h"
 #include "tui/chooser.h"
 #include "tui/live.h"
@@ -29,10 +32,9 @@ enum {
 	KEY_SIZE,
 	KEY_KEYS,
 	KEY_ASCII,
+	KEY_UTF8,
 	KEY_NO_MOUSE
 };
-
-#define START_NS (20 * LW_NS_PER_S) /* patience for a run file that somebody is about to make */
 
 struct options {
 	struct lw_launch launch;
@@ -50,6 +52,8 @@ struct watch {
 	struct lw_data data;
 	struct lw_app app;
 	struct lw_live *live;
+	struct lw_job_files files; /* of the job, if it has more than this one */
+	size_t n_left;             /* ring directories that nobody collects */
 	const char *paths[1];
 	struct lw_own own; /* command; log "": somebody else's job */
 };
@@ -108,6 +112,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case KEY_KEYS:
 		options->keys = argument;
 		return 0;
+	case KEY_UTF8:
+		options->screen.is_utf8 = true;
+		return 0;
 	case KEY_ASCII:
 		options->screen.is_ascii = true;
 		return 0;
@@ -121,108 +128,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
-}
-
-/* ---- finding the job --------------------------------------------------------------------------------------------- */
-
-static void take_rundir(struct lw_job *job, const struct lw_rundir *rundir)
-{
-	snprintf(job->dir, sizeof(job->dir), "%s", rundir->path);
-	snprintf(job->path, sizeof(job->path), "%s", rundir->out);
-}
-
-/* All jobs of this user that are being recorded here. @n_left: directories that nobody collects. */
-static int find_jobs(void *context, lw_job_list *ret_jobs)
-{
-	size_t *n_left = context;
-	lw_rundir_list list = {0};
-	const struct lw_rundir *rundir;
-	int status = lw_rundir_find(&list);
-
-	*n_left = 0;
-	lw_vec_foreach (rundir, &list) {
-		struct lw_job job = {0};
-
-		if (status < 0 || !rundir->is_collected || !rundir->out[0]) {
-			*n_left += !rundir->is_collected;
-			continue;
-		}
-		take_rundir(&job, rundir);
-		if (lw_job_read(&job) < 0)
-			lw_error_clear(); /* it is just beginning, or ending */
-		status = lw_vec_push(ret_jobs, job);
-	}
-	lw_vec_free(&list);
-	return status;
-}
-
-/* Waits for the run file of a directory that somebody collects. */
-static int await_run(const char *dir, struct lw_job *job)
-{
-	int64_t until_ns = clock_ns() + START_NS;
-
-	for (;;) {
-		struct lw_rundir rundir;
-		int status = lw_rundir_look(dir, &rundir);
-
-		if (status < 0)
-			return status;
-		if (rundir.out[0]) {
-			take_rundir(job, &rundir);
-			return LW_OK;
-		}
-		if (!rundir.is_collected || clock_ns() > until_ns)
-			return lw_fail(LW_ERR_STATE,
-				"%s: names no run file: nobody collects there (`lapwing salvage` lists what is left)",
-				dir);
-		sleep_ms(20);
-	}
-}
-
-static int say_no_job(size_t n_left)
-{
-	lw_cli_say(
-		"live: no job is being recorded on this host: `lapwing live -- COMMAND` starts one,"
-		" `lapwing record -- COMMAND` too; `lapwing tui RUN` shows a run that is over");
-	if (n_left)
-		lw_cli_say("live: %zu ring director%s left behind by a collector that died:"
-			   " `lapwing salvage` lists them",
-			n_left, n_left == 1 ? "y was" : "ies were");
-	return LW_EXIT_FAILED;
-}
-
-/* Return: 0, or 1 + the exit code of the program. */
-static int choose(struct watch *w)
-{
-	size_t n_left;
-	struct lw_chooser chooser = {.chosen = -1, .find = find_jobs, .context = &n_left};
-	int status = find_jobs(&n_left, &chooser.jobs), code = 0;
-
-	if (status == LW_OK && chooser.jobs.n == 0)
-		code = 1 + say_no_job(n_left);
-	else if (status == LW_OK && chooser.jobs.n == 1)
-		chooser.chosen = 0;
-	else if (status == LW_OK && w->options.is_dump) {
-		w->app.chooser = &chooser;
-		w->app.cells.is_ascii = w->options.screen.is_ascii;
-		status = lw_app_resize(&w->app, w->options.width, w->options.height);
-		if (status == LW_OK) {
-			lw_app_draw_all(&w->app); /* asks for the time, too */
-			status = lw_app_write_screen(&w->app, stdout);
-		}
-		code = 1;
-	} else if (status == LW_OK) {
-		w->app.chooser = &chooser;
-		status = lw_screen_run(&w->app, &w->options.screen);
-		w->app.is_over = false;
-	}
-	w->app.chooser = NULL;
-	if (status == LW_OK && chooser.chosen >= 0)
-		w->job = chooser.jobs.at[chooser.chosen];
-	else if (status == LW_OK && !code)
-		code = 1; /* left without choosing */
-	lw_vec_free(&chooser.jobs);
-	return status < 0 ? 1 + lw_cli_fail(lw_cause(status, "live")) : code;
 }
 
 /* ---- following it ------------------------------------------------------------------------------------------------- */
@@ -239,13 +144,23 @@ static enum lw_live_collector ask(void *context)
 	return rundir.is_collected ? LW_LIVE_AT_WORK : LW_LIVE_LEFT;
 }
 
+static void who(void *context, struct lw_live_who *ret_who)
+{
+	const struct watch *w = context;
+
+	lw_live_who_collects(w->job.dir, ret_who);
+}
+
 static int open_live(struct watch *w)
 {
 	const struct lw_live_options live = {.path = w->job.path,
 		.dir = w->job.dir,
 		.log = w->own.log[0] ? w->own.log : NULL,
+		.pattern = w->files.n > 1 ? w->files.pattern : NULL,
+		.n_files = w->files.n,
 		.window_ns = w->options.window_ns,
 		.ask = ask,
+		.who = who,
 		.context = w};
 	const char *slash = strrchr(w->job.path, '/');
 	int status = lw_live_open(&live, &w->live);
@@ -259,6 +174,88 @@ static int open_live(struct watch *w)
 	w->app.live = w->live;
 	return LW_OK;
 }
+
+/* ---- which job ----------------------------------------------------------------------------------------------------- */
+
+static int find_again(void *context, lw_job_list *ret_jobs)
+{
+	struct watch *w = context;
+
+	return lw_live_find_jobs(&w->n_left, ret_jobs);
+}
+
+/* Of several, by the list; what is wrong with one of them is told there. */
+static int open_chosen(void *context, const struct lw_job *job)
+{
+	struct watch *w = context;
+
+	w->job = *job;
+	lw_chooser_files(w->app.chooser, (size_t)w->app.chooser->chosen, &w->files);
+	return open_live(w);
+}
+
+static int dump_list(struct watch *w)
+{
+	int status;
+
+	w->app.cells.is_ascii = w->options.screen.is_ascii;
+	status = lw_app_resize(&w->app, w->options.width, w->options.height);
+	if (status < 0)
+		return status;
+	lw_app_draw_all(&w->app); /* asks for the time, too */
+	return lw_app_write_screen(&w->app, stdout);
+}
+
+/* Return: 0, or 1 + the exit code of the program. */
+static int choose(struct watch *w)
+{
+	struct lw_chooser chooser = {
+		.chosen = -1, .find = find_again, .open = open_chosen, .context = w};
+	lw_job_list jobs = {0};
+	int status = lw_live_find_jobs(&w->n_left, &jobs), code = 0;
+
+	if (status == LW_OK)
+		status = lw_chooser_take(&chooser, &jobs);
+	lw_vec_free(&jobs);
+	w->app.chooser = &chooser;
+	if (status == LW_OK && chooser.jobs.n == 0) {
+		code = 1 + lw_live_say_no_job(w->n_left);
+	} else if (status == LW_OK && lw_chooser_n_jobs(&chooser) == 1) {
+		chooser.chosen = (int)lw_chooser_files(&chooser, 0, &w->files)->followed;
+		status = open_chosen(w, &chooser.jobs.at[chooser.chosen]);
+	} else if (status == LW_OK && w->options.is_dump) {
+		status = dump_list(w);
+		code = 1;
+	} else if (status == LW_OK) {
+		status = lw_screen_run(&w->app, &w->options.screen);
+		w->app.is_over = false;
+		code = w->live ? 0 : 1; /* left without choosing */
+	}
+	w->app.chooser = NULL;
+	lw_vec_free(&chooser.jobs);
+	return status < 0 ? 1 + lw_cli_fail(lw_cause(status, "live")) : code;
+}
+
+/* Other ranks of the job may have files of their own. */
+static int attach(struct watch *w)
+{
+	struct lw_chooser chooser = {.chosen = -1};
+	lw_job_list jobs = {0};
+	int status = lw_live_await_run(w->options.attach, &w->job);
+
+	if (status < 0)
+		return status;
+	if (lw_live_find_jobs(&w->n_left, &jobs) < 0 || lw_chooser_take(&chooser, &jobs) < 0)
+		lw_error_clear(); /* then it is not said */
+	for (size_t i = 0; i < chooser.jobs.n; i++)
+		if (!strcmp(chooser.jobs.at[i].path, w->job.path))
+			lw_chooser_files(&chooser, i, &w->files);
+	lw_vec_free(&jobs);
+	lw_vec_free(&chooser.jobs);
+	return open_live(w);
+}
+
+/* ---- on the screen, or as text ----------------------------------------------------------------------------------------- */
 
 /* While the job runs the overview is what there is to see. The view that was remembered is for the whole run, unless the
  * user has asked for another one meanwhile; what was looked at last is remembered, but not that a job was watched. */
@@ -283,8 +280,7 @@ static int dump(struct watch *w)
 	char *keys = strdup(w->options.keys ? w->options.keys : "");
 	int status;
 
-	w->app.cells.is_ascii = w->options.screen.is_ascii;
-	lw_screen_is_utf8(); /* widths of characters */
+	w->app.cells.is_ascii = lw_screen_is_ascii(&w->options.screen);
 	status = lw_app_resize(&w->app, w->options.width, w->options.height);
 	do {
 		lw_app_tick(&w->app);
@@ -319,48 +315,80 @@ static void end_snapshot(struct watch *w)
 		lw_cli_say("written: %s", path);
 }
 
+/* Return: the job goes on without the screen. */
+static bool say_where_it_goes_on(struct watch *w)
+{
+	if (w->own.log[0])
+		lw_cli_say("the command's output is in %s", w->own.log);
+	if (!w->app.live || w->live->closing_ns || w->live->is_left_told ||
+		(w->own.log[0] && lw_own_has_ended(&w->own, false)))
+		return false;
+	lw_cli_say("the job goes on, into %s: `lapwing live --attach %s` follows it again",
+		w->job.path, w->job.dir);
+	return true;
+}
+
+/* Of a command that has ended it is the command's, whatever became of its recording. */
+static int exit_code(struct watch *w, int otherwise)
+{
+	return w->own.log[0] && lw_own_has_ended(&w->own, false) ? w->own.code : otherwise;
+}
+
 /* A command that still runs is left alone. */
 static int leave(struct watch *w)
 {
 	end_snapshot(w);
-	if (w->own.log[0])
-		lw_cli_say("the command's output is in %s", w->own.log);
+	if (say_where_it_goes_on(w))
+		return LW_EXIT_OK;
 	if (w->live->is_unsealed) {
 		lw_cli_say(
 			"the collector died while it closed %s: `lapwing salvage %s` finishes that",
 			w->job.path, w->job.dir);
-		return LW_EXIT_INCOMPLETE;
+		return exit_code(w, LW_EXIT_INCOMPLETE);
 	}
 	if (w->app.live && w->live->is_left_told) {
 		lw_cli_say(
 			"the collector has died; what the ranks still record waits in their rings:"
 			" `lapwing salvage %s`",
 			w->job.dir);
-		return LW_EXIT_INCOMPLETE;
-	}
-	if (w->app.live && !w->live->closing_ns) {
-		lw_cli_say("the job goes on, into %s: `lapwing live --attach %s` follows it again",
-			w->job.path, w->job.dir);
-		return LW_EXIT_OK;
+		return exit_code(w, LW_EXIT_INCOMPLETE);
 	}
 	if (w->own.log[0]) {
 		if (!lw_own_has_ended(&w->own, false) && isatty(STDERR_FILENO))
-			lw_cli_say("the collector still closes %s ...", w->job.path);
+			lw_cli_say("the recorder still closes %s, or stores its analysis ...",
+				w->job.path);
 		lw_own_has_ended(&w->own, true);
 		return w->own.code;
 	}
 	return w->data.analysis ? lw_cli_run_exit(w->data.analysis->run) : LW_EXIT_OK;
 }
 
+/* By the signal that ended the screen, or because nobody waits for the analysis; of a job that runs nothing is written. */
+static _Noreturn void leave_at_once(struct watch *w, int code)
+{
+	bool is_written = w->data.loader && !w->data.is_read_only;
+
+	lw_live_snapshot_drop(w->live);
+	lw_leave_now(w->data.paths, is_written ? w->data.n_paths : 0, lw_screen_signal(), code);
+}
+
+/* Return: 0: it is followed; or 1 + the exit code of the program. */
 static int find(struct watch *w)
 {
-	int status;
+	int status, code;
 
-	if (w->options.launch.options.command)
-		return lw_own_start(&w->own, &w->options.launch, &w->job);
-	if (!w->options.attach)
+	if (w->options.launch.options.command) {
+		code = lw_own_start(&w->own, &w->options.launch, &w->job);
+		if (code)
+			return code;
+		status = open_live(w);
+		if (status < 0)
+			say_where_it_goes_on(w);
+	} else if (!w->options.attach) {
 		return choose(w);
-	status = await_run(w->options.attach, &w->job);
+	} else {
+		status = attach(w);
+	}
 	return status < 0 ? 1 + lw_cli_fail(lw_cause(status, "live")) : 0;
 }
 
@@ -376,6 +404,7 @@ int lw_cmd_live(int argc, char **argv)
 		{"keys", KEY_KEYS, "KEYS", 0,
 			"of --dump: press these at the end, blanks between them", 0},
 		{"ascii", KEY_ASCII, NULL, 0, "draw with ASCII characters only", 0},
+		{"utf8", KEY_UTF8, NULL, 0, "of --dump: UTF-8, whatever the locale says", 0},
 		{"no-mouse", KEY_NO_MOUSE, NULL, 0, "leave the mouse to the terminal", 0}, {0}};
 	static const struct argp_child children[] = {
 		{&lw_launch_argp, 0, "As for `record`:", 1}, {0}};
@@ -399,21 +428,32 @@ int lw_cmd_live(int argc, char **argv)
 	status = lw_app_init(&w.app, &w.data, "");
 	if (status < 0)
 		return lw_cli_fail(status);
+	if (!w.options.is_dump)
+		status = lw_screen_check();
+	if (status < 0) {
+		lw_app_done(&w.app);
+		return lw_cli_fail(status);
+	}
 	code = find(&w);
 	if (code) {
 		lw_app_done(&w.app);
+		if (lw_screen_signal())
+			lw_leave_now(NULL, 0, lw_screen_signal(), LW_EXIT_OK);
 		return code - 1;
 	}
-	status = open_live(&w);
-	if (status == LW_OK)
-		status = w.options.is_dump ? dump(&w) : show(&w);
+	status = w.options.is_dump ? dump(&w) : show(&w);
+	if (lw_screen_signal()) {
+		say_where_it_goes_on(&w); /* Ctrl-C is for the screen: the job does not get it */
+		leave_at_once(&w, LW_EXIT_OK);
+	}
 	code = status < 0 ? lw_cli_fail(lw_cause(status, "live")) : LW_EXIT_OK;
 	if (status == LW_OK)
 		code = leave(&w);
 	else if (w.own.log[0])
 		leave(&w); /* says where the job is */
+	fflush(stdout);
 	if (status == LW_OK && w.data.loader)
-		_exit(code); /* who leaves does not wait for the analysis: what it was storing is undone */
+		leave_at_once(&w, code); /* who leaves does not wait for the analysis */
 	lw_app_done(&w.app);
 	lw_data_done(&w.data);
 	lw_live_close(w.live);

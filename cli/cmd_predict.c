@@ -307,6 +307,7 @@ int lw_cmd_predict(int argc, char **argv)
 					  .progress = show_progress},
 		.runs.json.schema = schema_predict};
 	struct lw_predictor *predictor = NULL;
+	struct lw_advice_list advice = {0};
 	struct lw_answer answer = {0};
 	struct lw_run *run = NULL;
 	int status, code;
@@ -317,6 +318,11 @@ int lw_cmd_predict(int argc, char **argv)
 		options.runs.paths, options.runs.n_paths, LW_STORE_WRITE, lw_cli_stage, &run);
 	if (status == LW_OK)
 		status = lw_predictor_new(run, &predictor);
+	if (status == LW_OK && options.ask.question == LW_ASK_GRID) {
+		lw_cli_stage("advising");
+		status = lw_advise(run, &advice);
+		options.ask.advice = &advice;
+	}
 	if (status == LW_OK)
 		status = lw_answer(predictor, &options.ask, &answer);
 	lw_cli_stage(NULL);
@@ -324,6 +330,7 @@ int lw_cmd_predict(int argc, char **argv)
 		status = show(&options, &answer);
 	code = status < 0 ? lw_cli_fail(status) : lw_cli_run_exit(run);
 	lw_answer_done(&answer);
+	lw_advice_list_free(&advice);
 	lw_predictor_free(predictor);
 	lw_run_free(run);
 	return code;

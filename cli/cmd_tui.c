@@ -7,11 +7,13 @@
 
 #include "base/err.h"
 #include "cli/cmd.h"
+#include "cli/leave.h"
+#include "schema/store.h"
 #include "tui/app.h"
 #include "tui/screen.h"
 #include "tui/settings.h"
 
-enum { KEY_DUMP = 0x100, KEY_SIZE, KEY_KEYS, KEY_VIEW, KEY_ASCII, KEY_NO_MOUSE };
+enum { KEY_DUMP = 0x100, KEY_SIZE, KEY_KEYS, KEY_VIEW, KEY_ASCII, KEY_UTF8, KEY_NO_MOUSE };
 
 struct options {
 	const char *view, *keys;
@@ -44,6 +46,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case KEY_ASCII:
 		options->screen.is_ascii = true;
 		return 0;
+	case KEY_UTF8:
+		options->screen.is_utf8 = true;
+		return 0;
 	case KEY_NO_MOUSE:
 		options->screen.is_mouse_off = true;
 		return 0;
@@ -64,8 +69,7 @@ static int dump(struct lw_app *app, const struct options *options)
 	char *keys = strdup(options->keys ? options->keys : "");
 	int status;
 
-	app->cells.is_ascii = options->screen.is_ascii;
-	lw_screen_is_utf8(); /* widths of characters */
+	app->cells.is_ascii = lw_screen_is_ascii(&options->screen);
 	status = lw_app_resize(app, options->width, options->height);
 	if (status == LW_OK) {
 		lw_app_show(app, lw_view_find(options->view));
@@ -97,6 +101,20 @@ static int show(struct lw_app *app, const struct options *options)
 	return status;
 }
 
+/* What cannot be read is said before the screen changes. */
+static int check_readable(const struct options *options)
+{
+	for (size_t i = 0; i < options->n_paths; i++) {
+		struct lw_store *store;
+		int status = lw_store_open(options->paths[i], LW_STORE_READ, &store);
+
+		if (status < 0)
+			return status;
+		lw_store_close(store);
+	}
+	return LW_OK;
+}
+
 static const char *name_of(const struct options *options, char name[128])
 {
 	const char *slash = strrchr(options->paths[0], '/');
@@ -116,6 +134,7 @@ int lw_cmd_tui(int argc, char **argv)
 			"of --dump: press these first, blanks between them: \"<Down> <Enter> s\"",
 			0},
 		{"ascii", KEY_ASCII, NULL, 0, "draw with ASCII characters only", 0},
+		{"utf8", KEY_UTF8, NULL, 0, "of --dump: UTF-8, whatever the locale says", 0},
 		{"no-mouse", KEY_NO_MOUSE, NULL, 0, "leave the mouse to the terminal", 0}, {0}};
 	static const struct argp argp = {argp_options, parse, "RUN...",
 		"Shows a run in the terminal. Several files (one per rank or host) are one run. ? lists the keys."
@@ -131,16 +150,22 @@ int lw_cmd_tui(int argc, char **argv)
 	lw_cli_parse(&argp, argc, argv, 0, &options);
 	data.paths = options.paths;
 	data.n_paths = options.n_paths;
-	status = options.is_dump ? lw_data_load(&data) : lw_data_begin(&data);
+	status = check_readable(&options);
+	if (status == LW_OK)
+		status = options.is_dump ? lw_data_load(&data) : lw_screen_check();
+	if (status == LW_OK && !options.is_dump)
+		status = lw_data_begin(&data);
 	if (status == LW_OK)
 		status = lw_app_init(&app, &data, name_of(&options, name));
 	if (status == LW_OK)
 		status = options.is_dump ? dump(&app, &options) : show(&app, &options);
-	if (status == LW_OK && data.loader && !options.is_dump)
-		_exit(LW_EXIT_OK); /* who leaves does not wait for the analysis: what it was storing is undone */
+	if (status == LW_OK && data.loader) /* who leaves does not wait for the analysis */
+		lw_leave_now(data.paths, data.n_paths, lw_screen_signal(), LW_LEAVE_CODE_OF_RUN);
 	if (status == LW_OK && data.analysis)
 		status = lw_cli_run_exit(data.analysis->run);
 	lw_app_done(&app);
 	lw_data_done(&data);
+	if (lw_screen_signal())
+		lw_leave_now(NULL, 0, lw_screen_signal(), LW_EXIT_OK);
 	return status < 0 ? lw_cli_fail(status) : status;
 }

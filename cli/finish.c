@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -70,8 +72,27 @@ static int prepare(const char *path, bool *ret_is_whole)
 	return status;
 }
 
-/* One file again, also after an analysis that was cut off. */
-static void settle(const char *path)
+static bool has_journal(const char *path)
+{
+	char journal[PATH_MAX + 16];
+
+	snprintf(journal, sizeof(journal), "%s-journal", path);
+	return access(journal, F_OK) == 0;
+}
+
+/* A journal that was left before it held anything is nobody's: it goes with the next transaction. */
+static void write_nothing(struct lw_store *store)
+{
+	int64_t version;
+	char sql[64];
+
+	if (lw_store_int(store, "PRAGMA user_version", &version) < 0)
+		return;
+	snprintf(sql, sizeof(sql), "PRAGMA user_version = %d", (int)version);
+	lw_store_exec(store, sql);
+}
+
+void lw_finish_settle(const char *path)
 {
 	struct lw_store *store;
 
@@ -79,6 +100,8 @@ static void settle(const char *path)
 		return;
 	if (!store->is_read_only)
 		lw_store_seal(store);
+	if (!store->is_read_only && has_journal(path))
+		write_nothing(store);
 	lw_store_close(store);
 }
 
@@ -103,7 +126,7 @@ int lw_finish_here(const char *path, int niceness)
 	if (status == LW_OK && is_whole) {
 		status = lw_analysis_open(&path, 1, &options, &analysis);
 		lw_analysis_close(status == LW_OK ? analysis : NULL);
-		settle(path);
+		lw_finish_settle(path);
 	}
 	/* what is wrong with a run, who opens it is told */
 	return status < 0 ? LW_EXIT_FAILED : LW_EXIT_OK;
@@ -123,10 +146,11 @@ static void wait_for(const char *verb, pid_t child, const char *path, bool is_qu
 	const struct timespec patience = {.tv_sec = LONG_S};
 	time_t start_s = now_s();
 	sigset_t set;
-	int ended;
+	pid_t waited;
+	int ended = 0;
 
 	waited_signals(&set);
-	while (waitpid(child, &ended, WNOHANG) != child) {
+	while ((waited = waitpid(child, &ended, WNOHANG)) == 0) { /* < 0: it is no more */
 		int signal = sigtimedwait(&set, NULL, &patience);
 
 		if ((signal > 0 && signal != SIGCHLD) || now_s() - start_s > MOST_S)
@@ -140,8 +164,9 @@ static void wait_for(const char *verb, pid_t child, const char *path, bool is_qu
 	}
 	if (now_s() - start_s >= LONG_S)
 		lw_cli_stage(NULL);
-	if (WIFSIGNALED(ended) && WTERMSIG(ended) != SIGIO) /* that was a reader, who settles it */
-		settle(path);
+	if (waited < 0 ||
+		(WIFSIGNALED(ended) && WTERMSIG(ended) != SIGIO)) /* a reader settles it */
+		lw_finish_settle(path);
 }
 
 void lw_finish_apart(const char *verb, const char *path, bool is_quiet)

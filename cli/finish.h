@@ -21,4 +21,7 @@ int lw_finish_here(const char *path, int niceness);
  */
 void lw_finish_apart(const char *verb, const char *path, bool is_quiet);
 
+/** lw_finish_settle() - one file again, also after an analysis that was cut off. */
+void lw_finish_settle(const char *path);
+
 #endif /* LAPWING_CLI_FINISH_H */

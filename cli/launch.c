@@ -233,6 +233,7 @@ static int start_command(struct lw_launch *s, const sigset_t *old_signals)
 		/* kill -9 of record is kill -9 of the command, as it was without record */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		sigprocmask(SIG_SETMASK, old_signals, NULL);
+		lw_cli_as_called();
 		set_environment(s);
 		execvp(s->options.command[0], s->options.command);
 		lw_cli_say("record: %s: %s", s->options.command[0], strerror(errno));

@@ -19,6 +19,7 @@ static const struct lw_command commands[] = {
 	{"info", "say what is in a run file", lw_cmd_info},
 	{"salvage", "finish the run of a collector that died", lw_cmd_salvage},
 	{"analyze", NULL, lw_cmd_analyze},
+	{"settle", NULL, lw_cmd_settle},
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -71,6 +72,7 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : "";
 	const struct lw_command *command = find(name);
 
+	lw_cli_expect_children();
 	if (command)
 		return command->run(argc - 1, argv + 1);
 	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {

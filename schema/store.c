@@ -305,20 +305,23 @@ static int create(struct lw_store *store, const char *path)
 }
 
 int lw_store_copy_told(struct lw_store *into, struct lw_store *from,
-	void (*progress)(void *context, double done_frac), void *context)
+	bool (*progress)(void *context, double done_frac), void *context)
 {
 	sqlite3_backup *backup = sqlite3_backup_init(into->db, "main", from->db, "main");
 	int code = backup ? SQLITE_OK : SQLITE_ERROR, n_pages;
+	bool is_wanted = true;
 
-	while (code == SQLITE_OK) {
+	while (code == SQLITE_OK && is_wanted) {
 		code = sqlite3_backup_step(backup, progress ? COPY_PAGES : -1);
 		n_pages = sqlite3_backup_pagecount(backup);
 		if (progress && n_pages > 0)
-			progress(context,
+			is_wanted = progress(context,
 				1 - (double)sqlite3_backup_remaining(backup) / (double)n_pages);
 	}
 	if (!backup || sqlite3_backup_finish(backup) != SQLITE_OK)
 		return lw_store_fail(into, from->path);
+	if (!is_wanted && code != SQLITE_DONE)
+		return lw_fail(LW_ERR_STATE, "%s: the copy was given up", from->path);
 	return code == SQLITE_DONE
 		       ? LW_OK
 		       : lw_fail(LW_ERR_BUSY, "%s: is being written: try again", from->path);

@@ -47,10 +47,10 @@ int lw_store_copy(struct lw_store *into, struct lw_store *from);
 
 /**
  * lw_store_copy_told() - the same, in parts, telling @progress after each. Only within a read transaction of @from
- * are they parts of the same moment, while somebody writes.
+ * are they parts of the same moment, while somebody writes. @progress says false: no more, LW_ERR_STATE.
  */
 int lw_store_copy_told(struct lw_store *into, struct lw_store *from,
-	void (*progress)(void *context, double done_frac), void *context);
+	bool (*progress)(void *context, double done_frac), void *context);
 
 /** lw_store_close() - finalize and close; NULL is allowed. */
 void lw_store_close(struct lw_store *store);

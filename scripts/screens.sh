@@ -5,7 +5,7 @@ set -euo pipefail
 lapwing=${LAPWING_BUILD_DIR:-$(dirname "$0")/../build}/bin/lapwing
 mkdir -p "$2"
 show() { # VIEW KEYS RUN FOLDER [NAME]
-  "$lapwing" tui --dump "$1" --size 100x30 --keys "${2-}" "$3" >"$4/${5-$1}.txt" || [ $? -eq 3 ]
+  "$lapwing" tui --utf8 --dump "$1" --size 100x30 --keys "${2-}" "$3" >"$4/${5-$1}.txt" || [ $? -eq 3 ]
 }
 show overview "" "$1" "$2"
 show timeline "." "$1" "$2"

@@ -23,7 +23,7 @@ ring_dir() { # NAME
   dirname "$out"
 }
 show() { # FILE OPTION..
-  "$lapwing" live --dump --size 100x30 "${@:2}" 2>/dev/null | sed "s|$runs|/home/ada|g" >"$1"
+  "$lapwing" live --utf8 --dump --size 100x30 "${@:2}" 2>/dev/null | sed "s|$runs|/home/ada|g" >"$1"
 }
 begin vision horovodrun --gloo -np 2 python3 examples/train_horovod.py --steps 1000
 dir=$(ring_dir vision)

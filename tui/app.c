@@ -208,13 +208,18 @@ static void copy(struct lw_app *app)
 	char *text = NULL;
 	size_t n = 0;
 	FILE *out = open_memstream(&text, &n);
-	bool is_copied = out && is_open(view) && copy_of(view, out);
+	bool is_copied;
 
+	lw_error_clear();
+	is_copied = out && (lw_app_is_live_shown(app) ? lw_app_write_screen(app, out) == LW_OK
+						      : is_open(view) && copy_of(view, out));
 	if (out)
 		fclose(out);
 	if (!is_copied) {
 		free(text);
-		lw_app_say(app, true, "there is nothing to copy: nothing is selected");
+		lw_app_say(app, true, "there is nothing to copy: %s",
+			*lw_error_text() ? lw_error_text() : "nothing is selected");
+		lw_error_clear();
 		return;
 	}
 	free(app->copied);

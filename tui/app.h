@@ -97,8 +97,8 @@ void lw_frame_draw_bottom(struct lw_app *app, struct lw_pane all);
 /** lw_frame_click() - show the view whose name is at (@x, @y). Return: it is a place of names. */
 bool lw_frame_click(struct lw_app *app, int x, int y);
 
-/** lw_hint_draw() - the keys that matter most here, on line @y. */
-void lw_hint_draw(const struct lw_app *app, struct lw_pane pane, int y);
+/** lw_hint_draw() - the keys that matter most here, on line @y. Return: the column after them. */
+int lw_hint_draw(const struct lw_app *app, struct lw_pane pane, int y);
 
 /** lw_hint_draw_age() - of which moment of a running job the view is, at the right end of line @y. */
 void lw_hint_draw_age(const struct lw_app *app, struct lw_pane pane, int y);

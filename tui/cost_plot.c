@@ -6,6 +6,8 @@
 
 #include "base/units.h"
 
+static const double NEAR_FRAC = 0.005;     /* of a size: three digits do not tell it from another */
+static const double MOST_OFF_FRAC = 99.99; /* then how much is no figure any more */
 enum { LABEL_WIDTH = 8, LEAST_WIDTH = 20, LEAST_HEIGHT = 4, MOST_HEIGHT = 24 };
 
 struct range { /* of logarithms */
@@ -104,26 +106,52 @@ void lw_cost_plot(struct lw_pane pane, const struct lw_fit_cost *fitted)
 	}
 }
 
+/* Sizes that are nearly as large as one beside them are told to the byte. */
+static const char *size_text(
+	const struct lw_fit_cost *fitted, size_t i, char text[LW_UNIT_TEXT_BYTES])
+{
+	double bytes = fitted->sizes[i].bytes;
+
+	if ((i > 0 && bytes - fitted->sizes[i - 1].bytes < NEAR_FRAC * bytes) ||
+		(i + 1 < fitted->n_sizes &&
+			fitted->sizes[i + 1].bytes - bytes < NEAR_FRAC * bytes)) {
+		snprintf(text, LW_UNIT_TEXT_BYTES, "%.0f B", bytes);
+		return text;
+	}
+	return lw_bytes_format(bytes, text);
+}
+
+const char *lw_off_format(double frac, bool is_signed, char text[LW_UNIT_TEXT_BYTES])
+{
+	if (fabs(frac) >= MOST_OFF_FRAC)
+		snprintf(text, LW_UNIT_TEXT_BYTES, "> %.0fx", MOST_OFF_FRAC);
+	else
+		snprintf(text, LW_UNIT_TEXT_BYTES, is_signed ? "%+.*f%%" : "%.*f %%",
+			fabs(frac) < 9.995 ? 1 : 0, 100 * frac);
+	return text;
+}
+
 size_t lw_cost_sizes(struct lw_pane pane, const struct lw_fit_cost *fitted, size_t top)
 {
 	size_t room = pane.height > 1 ? (size_t)pane.height - 1 : 0;
 
-	lw_pane_print(pane, 0, 0, LW_STYLE_DIM, "%9s %6s %8s %8s %7s", "size", "n", "measured",
+	lw_pane_print(pane, 0, 0, LW_STYLE_DIM, "%11s %6s %8s %8s %7s", "size", "n", "measured",
 		"fitted", "off");
 	for (size_t i = 0; i < room && top + i < fitted->n_sizes; i++) {
 		const struct lw_size *size = &fitted->sizes[top + i];
 		double fit_ns = lw_cost_ns(&fitted->cost, size->bytes, NULL);
 		double off_frac = fit_ns / size->mean_ns - 1;
-		char bytes[LW_UNIT_TEXT_BYTES], mean[LW_UNIT_TEXT_BYTES], fit[LW_UNIT_TEXT_BYTES];
+		char bytes[LW_UNIT_TEXT_BYTES], mean[LW_UNIT_TEXT_BYTES], fit[LW_UNIT_TEXT_BYTES],
+			off[LW_UNIT_TEXT_BYTES];
 		int x, y = 1 + (int)i;
 
-		x = lw_pane_print(pane, 0, y, LW_STYLE_TEXT, "%9s %6.0f %8s %8s",
-			lw_bytes_format(size->bytes, bytes), size->n,
+		x = lw_pane_print(pane, 0, y, LW_STYLE_TEXT, "%11s %6.0f %8s %8s",
+			size_text(fitted, top + i, bytes), size->n,
 			lw_ns_format(size->mean_ns, mean), lw_ns_format(fit_ns, fit));
 		if (isfinite(off_frac))
 			lw_pane_print(pane, x, y,
-				fabs(off_frac) > 0.2 ? LW_STYLE_WARN : LW_STYLE_TEXT, " %+6.1f%%",
-				100 * off_frac);
+				fabs(off_frac) > 0.2 ? LW_STYLE_WARN : LW_STYLE_TEXT, " %7s",
+				lw_off_format(off_frac, true, off));
 	}
 	return room;
 }

@@ -2,11 +2,12 @@
 #include "tui/data.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+
+#include "tui/apart.h"
 
 enum { BESIDE_A_JOB = 10 }; /* niceness */
 
@@ -111,7 +112,6 @@ int lw_data_load(struct lw_data *data)
 int lw_data_begin(struct lw_data *data)
 {
 	struct lw_loader *loader;
-	sigset_t all, before;
 	int status;
 
 	if (data->loader)
@@ -131,14 +131,10 @@ int lw_data_begin(struct lw_data *data)
 	loader->paths = data->paths;
 	loader->n_paths = data->n_paths;
 	loader->is_read_only = data->is_read_only;
-	/* signals are for the thread that owns the terminal */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	status = pthread_create(&loader->thread, NULL, load_apart, loader);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (status) {
+	status = lw_apart_begin(&loader->thread, load_apart, loader, "read the run");
+	if (status < 0) {
 		free(loader);
-		return lw_fail(LW_ERR_IO, "no thread to read the run: %s", strerror(status));
+		return status;
 	}
 	data->loader = loader;
 	data->stage = "reading";

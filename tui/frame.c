@@ -5,6 +5,8 @@
 #include "tui/app.h"
 #include "tui/live.h"
 
+enum { MOST_MESSAGE_LINES = 3, SMALL_HEIGHT = 14, LEAST_FOR_BOTH = 60 /* columns */ };
+
 /* Where the name of each view stands on the second line; also for clicks. Return: columns. */
 static int tab_text(const struct lw_app *app, int view, char text[32])
 {
@@ -60,9 +62,37 @@ void lw_frame_draw_top(struct lw_app *app, struct lw_pane all)
 		lw_pane_rune(all, 0, 1, LW_STYLE_DIM, lw_glyph(all.cells, LW_GLYPH_CUT));
 }
 
+/* A message is gone with the next key: a long one may stand on what is above the last line until then. */
+static void draw_message(const struct lw_app *app, struct lw_pane all)
+{
+	int width = all.width - 2, y = all.height - 1, n;
+	int most = all.height < SMALL_HEIGHT ? MOST_MESSAGE_LINES - 1 : MOST_MESSAGE_LINES;
+	enum lw_style style = app->is_error ? LW_STYLE_BAD : LW_STYLE_TITLE;
+	char text[LW_APP_MESSAGE_BYTES + 2];
+
+	snprintf(text, sizeof(text), "%s%s", app->is_error ? "! " : "", app->message);
+	n = lw_pane_wrap(lw_pane_part(all, 0, 0, width, 0), 0, 0, width, style, text);
+	if (n > most)
+		n = most;
+	for (int i = 0; i < n; i++)
+		lw_pane_fill(all, 0, y - i, all.width, LW_STYLE_TITLE, ' ');
+	lw_pane_wrap(lw_pane_part(all, 1, y - n + 1, width, n), 0, 0, width, style, text);
+}
+
+/* Those of the view, and at the right those of every view; how to leave goes first where there is no room. */
+static void draw_hints(struct lw_app *app, struct lw_pane all, int y)
+{
+	static const char both[] = "? help  q leave", help[] = "? help";
+	int least = (int)(all.width >= LEAST_FOR_BOTH ? sizeof(both) : sizeof(help));
+	int x = lw_hint_draw(app, lw_pane_part(all, 0, 0, all.width - least - 1, all.height), y);
+	bool has_both = x + (int)sizeof(both) - 1 <= all.width;
+
+	lw_pane_right(
+		all, all.width - 1, y, (int)sizeof(both), LW_STYLE_TITLE, has_both ? both : help);
+}
+
 void lw_frame_draw_bottom(struct lw_app *app, struct lw_pane all)
 {
-	bool has_more = all.width >= 60; /* than the hints of the view */
 	int y = all.height - 1;
 
 	lw_pane_fill(all, 0, y, all.width, LW_STYLE_TITLE, ' ');
@@ -78,15 +108,11 @@ void lw_frame_draw_bottom(struct lw_app *app, struct lw_pane all)
 		lw_pane_print(all, 0, y, LW_STYLE_TITLE, "%c%s_",
 			app->mode == LW_APP_SEARCH ? '/' : ':', shown);
 	} else if (app->message[0]) {
-		lw_pane_print(all, 1, y, app->is_error ? LW_STYLE_BAD : LW_STYLE_TITLE, "%s%s",
-			app->is_error ? "! " : "", app->message);
+		draw_message(app, all);
 	} else if (app->data->stage && !lw_app_is_live_shown(app)) {
 		lw_pane_print(all, 1, y, LW_STYLE_TITLE, "%s ...", app->data->stage);
 	} else {
-		lw_hint_draw(app,
-			lw_pane_part(all, 0, 0, all.width - (has_more ? 17 : 1), all.height), y);
-		if (has_more)
-			lw_pane_right(all, all.width - 1, y, 15, LW_STYLE_TITLE, "? help  q leave");
+		draw_hints(app, all, y);
 	}
 	if (app->live && app->mode == LW_APP_VIEW && !lw_app_is_live_shown(app))
 		lw_hint_draw_age(app, all, y);

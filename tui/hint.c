@@ -42,6 +42,19 @@ static const struct lw_key_set *keys_of(const struct lw_app *app, int view)
 	return is_live_at(app, view) ? lw_live_keys(app->live) : &lw_views[view]->keys;
 }
 
+/* Of what is shown now. */
+static const struct lw_key_words *words_of(const struct lw_app *app)
+{
+	const struct lw_view *view = &app->views[app->current];
+
+	if (app->mode == LW_APP_HELP)
+		return help_words;
+	if (view->ops->words && !is_live_at(app, app->current) &&
+		view->generation == app->data->generation + 1)
+		return view->ops->words(view);
+	return keys_of(app, app->current)->words;
+}
+
 uint64_t lw_app_can(const struct lw_app *app, int view)
 {
 	const struct lw_view_ops *ops = lw_views[view];
@@ -106,10 +119,9 @@ void lw_app_refuse(struct lw_app *app, uint32_t key)
 }
 
 /* As many hints as there is room for, each whole. */
-void lw_hint_draw(const struct lw_app *app, struct lw_pane pane, int y)
+int lw_hint_draw(const struct lw_app *app, struct lw_pane pane, int y)
 {
-	const struct lw_key_words *words =
-		app->mode == LW_APP_HELP ? help_words : keys_of(app, app->current)->words;
+	const struct lw_key_words *words = words_of(app);
 	static const char all_arrows[] = "Left Right Up Down ";
 	char text[LW_APP_LINE_BYTES] = "", name[LW_KEY_NAME_BYTES];
 	size_t n = 0;
@@ -126,10 +138,11 @@ void lw_hint_draw(const struct lw_app *app, struct lw_pane pane, int y)
 			n = (size_t)snprintf(text, sizeof(text), "arrows ");
 		snprintf(text + n, sizeof(text) - n, "%s", words->hint);
 		if (x + lw_text_width(text) > pane.width)
-			return;
+			return x;
 		x += lw_pane_print(pane, x, y, LW_STYLE_TITLE, "%s", text) + 2;
 		n = 0;
 	}
+	return x;
 }
 
 /* While the job runs, what views show is of some moment: which one is said beside whatever else is said. */

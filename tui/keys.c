@@ -65,6 +65,7 @@ static const struct lw_key_row rows[] = {
 	{'w', LW_REQUEST_SNAPSHOT, "live: write a snapshot"},
 	{LW_KEY_CTRL_L, LW_REQUEST_REDRAW, "draw the screen anew"},
 	{'?', LW_REQUEST_HELP, "these keys"},
+	{LW_KEY_F1, LW_REQUEST_HELP, NULL},
 	{'q', LW_REQUEST_QUIT, "leave"},
 };
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
@@ -87,6 +88,7 @@ static const struct {
 	{"Home", LW_KEY_HOME},
 	{"End", LW_KEY_END},
 	{"Shift-Tab", LW_KEY_BACK_TAB},
+	{"F1", LW_KEY_F1},
 	{"Click", LW_KEY_CLICK},
 };
 enum { N_NAMES = sizeof(names) / sizeof(names[0]) };

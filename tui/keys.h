@@ -28,6 +28,7 @@ enum lw_key {
 	LW_KEY_HOME,
 	LW_KEY_END,
 	LW_KEY_BACK_TAB,
+	LW_KEY_F1,
 	LW_KEY_CLICK, /* comes with a place */
 	LW_KEY_LAST
 };

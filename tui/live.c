@@ -16,7 +16,10 @@
 #define REST_NS      (2 * LW_NS_PER_S)     /* between analyses, at least */
 #define PLAIN_AGE_NS (5 * LW_NS_PER_S)     /* of a job whose steps are not known without one */
 
-enum { ANALYSIS_SHARE = 150, PLAIN_OPS = 50, MAX_NOTES = 50 };
+/* Rests between analyses, in their own lengths; while each has many times the steps of the one before, there are so few
+ * of them that they may come sooner. */
+enum { ANALYSIS_SHARE = 150, GROWING_SHARE = 20, GROWTH = 4 };
+enum { PLAIN_OPS = 50, MAX_NOTES = 50 };
 
 int64_t lw_live_clock_ns(const struct lw_live *live)
 {
@@ -41,6 +44,18 @@ void lw_live_note(struct lw_live *live, bool is_bad, const char *format, ...)
 			--live->notes.n * sizeof(*live->notes.at));
 	if (lw_vec_push(&live->notes, one) < 0)
 		lw_error_clear(); /* a note less */
+}
+
+void lw_live_fact(struct lw_live *live, const char *label, const char *format, ...)
+{
+	struct lw_live_note one = {.label = label};
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(one.text, sizeof(one.text), format, arguments);
+	va_end(arguments);
+	if (lw_vec_push(&live->facts, one) < 0)
+		lw_error_clear();
 }
 
 /* ---- open, close -------------------------------------------------------------------------------------- */
@@ -80,7 +95,12 @@ int lw_live_open(const struct lw_live_options *options, struct lw_live **ret_liv
 		return status;
 	}
 	if (options->log)
-		lw_live_note(live, false, "the command's output goes to %s", options->log);
+		lw_live_fact(live, "output", "the command's output goes to %s", options->log);
+	if (options->pattern)
+		lw_live_fact(live, "files",
+			"this job's ranks write %zu files, and one is followed here; `lapwing tui %s`"
+			" shows all ranks once the job has ended",
+			options->n_files, options->pattern);
 	*ret_live = live;
 	return LW_OK;
 }
@@ -97,6 +117,7 @@ void lw_live_close(struct lw_live *live)
 	lw_live_model_done(&live->held);
 	lw_vec_free(&live->told);
 	lw_vec_free(&live->notes);
+	lw_vec_free(&live->facts);
 	lw_vec_free(&live->marks);
 	free(live);
 }
@@ -177,6 +198,12 @@ int lw_live_look(struct lw_live *live, int64_t now_ns)
 	status = lw_live_rows_read(&live->rows, now_ns);
 	if (!live->command[0])
 		read_command(live);
+	if (live->model.is_partial && !live->is_partial_told) {
+		live->is_partial_told = true;
+		lw_live_fact(live, "steps",
+			"+ counts those since a minute before this screen: the job is older, and what"
+			" was before is in the whole run");
+	}
 	tell_of_ends(live);
 	if (status >= 0 && live->rows.is_closed && !live->closing_ns) {
 		/* Its connection goes at once: the collector cannot make one file of it before. */
@@ -229,6 +256,30 @@ uint64_t lw_live_n_steps(const struct lw_live *live)
 
 /* ---- the collector ------------------------------------------------------------------------------------------ */
 
+/* One that was killed has a successor before anybody misses it. */
+static void ask_who(struct lw_live *live)
+{
+	struct lw_live_who who = {.has_recorder = true};
+
+	if (!live->options.who)
+		return;
+	live->options.who(live->options.context, &who);
+	if (!who.collector_pid)
+		return;
+	if (live->collector_pid && who.collector_pid != live->collector_pid)
+		lw_live_note(live, true,
+			"the collector (lapwingd, pid %lld) was killed; another (pid %lld) goes on"
+			" where it was: what waited in the rings is stored",
+			(long long)live->collector_pid, (long long)who.collector_pid);
+	live->collector_pid = who.collector_pid;
+	if (who.has_recorder || !live->is_recorded || live->has_lost_its_recorder)
+		return;
+	live->has_lost_its_recorder = true;
+	lw_live_note(live, true,
+		"`lapwing record` was killed, and the command that it had started; what that had"
+		" started may run on: the collector keeps what it does");
+}
+
 static bool ask_for_collector(struct lw_app *app)
 {
 	struct lw_live *live = app->live;
@@ -243,8 +294,11 @@ static bool ask_for_collector(struct lw_app *app)
 		live->is_left_told = false;
 	}
 	if (how == LW_LIVE_AT_WORK) {
+		size_t n_notes = live->notes.n;
+
 		live->left_ns = 0;
-		return false;
+		ask_who(live);
+		return live->notes.n > n_notes;
 	}
 	if (!live->left_ns)
 		live->left_ns = live->now_ns;
@@ -273,7 +327,8 @@ static bool ask_for_collector(struct lw_app *app)
 
 static bool is_analysis_due(const struct lw_live *live)
 {
-	int64_t rest_ns = live->analysis_took_ns * ANALYSIS_SHARE;
+	bool has_grown = lw_live_n_steps(live) >= GROWTH * live->n_analysed_steps;
+	int64_t rest_ns = live->analysis_took_ns * (has_grown ? GROWING_SHARE : ANALYSIS_SHARE);
 	uint64_t n_ops = 0;
 	const struct lw_live_rank *rank;
 
@@ -325,6 +380,7 @@ static void analyse(struct lw_app *app)
 	live->is_analysing = true;
 	live->analysis_began_ns = live->now_ns;
 	live->n_analysed = live->rows.n_read;
+	live->n_analysed_steps = lw_live_n_steps(live);
 }
 
 bool lw_live_tick(struct lw_app *app)

@@ -30,12 +30,22 @@ enum {
 	LW_LIVE_FIRST_STEPS = 5
 };
 
+struct lw_live_who {
+	int64_t collector_pid; /* 0 = not known */
+	bool has_recorder; /* `lapwing record` or live started it and still lives, or that is not known */
+};
+
 struct lw_live_options {
 	const char *path, *dir; /* run file, ring directory; borrowed */
 	const char *log;        /* where the command's output goes; NULL: elsewhere */
-	int64_t window_ns;      /* that figures are over */
+	const char *
+		pattern; /* of the files that the job's ranks have each for itself; NULL: this one is all */
+	size_t n_files;    /* that it means */
+	int64_t window_ns; /* that figures are over */
 	/* How is the collector? NULL: at work until the run is closed. */
 	enum lw_live_collector (*ask)(void *context);
+	/* Who collects, asked while somebody does. May be NULL */
+	void (*who)(void *context, struct lw_live_who *ret_who);
 	/* CLOCK_MONOTONIC; NULL: the real one */
 	int64_t (*clock_ns)(void *context);
 	void *context;
@@ -48,6 +58,7 @@ struct lw_live_mark {
 struct lw_live_note { /* something happened */
 	int64_t at_ns;
 	bool is_bad;
+	const char *label; /* of a fact, which has no time; static */
 	char text[LW_LIVE_NOTE_BYTES];
 };
 
@@ -64,14 +75,17 @@ struct lw_live {
 	int n_retries;
 	bool is_over;  /* nothing more will come */
 	bool is_whole; /* the analysis of the whole run is there, or the word why not */
-	bool is_left_told, was_left;
-	bool is_recorded; /* by `lapwing record`, which knows how the command ended */
-	bool is_unsealed; /* the collector died while it closed the run file */
+	bool is_left_told, was_left, is_partial_told;
+	int64_t collector_pid;      /* as it was asked last; 0 = not known */
+	bool has_lost_its_recorder; /* while the job ran, and a note tells of it */
+	bool is_recorded;           /* by `lapwing record`, which knows how the command ended */
+	bool is_unsealed;           /* the collector died while it closed the run file */
 	int n_died;
 	char first_died[LW_LIVE_NAME_BYTES];
 	lw_vec(uint8_t)
 		told; /* by rank of the model: its enum lw_live_ended that a note tells of */
 	lw_vec(struct lw_live_note) notes;
+	lw_vec(struct lw_live_note) facts; /* that are so all the time */
 	lw_vec(struct lw_live_mark) marks;
 	size_t next_mark; /* that lw_live_go_to_mark() goes to */
 	/* the picture */
@@ -83,9 +97,9 @@ struct lw_live {
 	/* the analysis in the background */
 	bool is_analysing;
 	int64_t analysis_began_ns, analysis_ended_ns, analysis_took_ns;
-	int64_t shown_ns;    /* when the analysis that is shown read its rows; 0 = none is */
-	uint64_t n_analysed; /* rows that it had */
-	struct lw_live_snapshot *snapshot; /* being written; NULL: none */
+	int64_t shown_ns; /* when the analysis that is shown read its rows; 0 = none is */
+	uint64_t n_analysed, n_analysed_steps; /* rows and steps that the newest one had */
+	struct lw_live_snapshot *snapshot;     /* being written; NULL: none */
 };
 
 /** lw_live_open() - Return: LW_OK or the first error. Free with lw_live_close(). */
@@ -109,6 +123,10 @@ bool lw_live_tick(struct lw_app *app);
 
 int64_t lw_live_clock_ns(const struct lw_live *live);
 void lw_live_note(struct lw_live *live, bool is_bad, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/** lw_live_fact() - something that is so all the time, under a @label of at most 7 characters, which has to stay. */
+void lw_live_fact(struct lw_live *live, const char *label, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /** lw_live_age() - for status lines: how old the analysis is that views show. Return: @text, "" = not old. */
@@ -140,6 +158,9 @@ bool lw_live_snapshot_poll(struct lw_app *app);
 
 /** lw_live_snapshot_wait() - Return: LW_OK or its error; LW_OK too when none is being written. */
 int lw_live_snapshot_wait(struct lw_live *live, char path[LW_LIVE_PATH_BYTES]);
+
+/** lw_live_snapshot_drop() - one that is being written is no more wanted, and leaves no file. NULL is allowed. */
+void lw_live_snapshot_drop(struct lw_live *live);
 
 /** lw_live_draw() - view_live.c: the overview while the job runs. */
 void lw_live_draw(struct lw_app *app, struct lw_pane pane);

@@ -76,8 +76,8 @@ static void say_end(struct lw_app *app)
 			live->options.dir, path);
 	else if (is_recorder_killed(live))
 		lw_app_say(app, true,
-			"the job has ended: `lapwing record` was killed, and its command with it; what was"
-			" recorded is kept in %s",
+			"the job has ended; `lapwing record` was killed before: what was recorded is kept"
+			" in %s",
 			path);
 	else if (live->n_died)
 		lw_app_say(app, true,
@@ -88,13 +88,19 @@ static void say_end(struct lw_app *app)
 			app, true, "the job has ended; %s", live->notes.at[live->notes.n - 1].text);
 	else if (live->rows.exit_code > 0)
 		lw_app_say(app, true,
-			"the job has ended with exit code %d: this is the whole run, %s",
-			live->rows.exit_code, path);
+			"the job has ended with exit code %d%s%s: this is the whole run, %s",
+			live->rows.exit_code, live->options.log ? "; its output is in " : "",
+			live->options.log ? live->options.log : "", path);
 	else if (app->data->is_read_only)
 		lw_app_say(app, true,
 			"the job has ended: this is the whole run, %s; another program holds it: no"
 			" results are stored",
 			path);
+	else if (live->options.pattern)
+		lw_app_say(app, false,
+			"the job has ended: this is %s, one of %zu files; `lapwing tui %s` shows all"
+			" ranks",
+			path, live->options.n_files, live->options.pattern);
 	else
 		lw_app_say(app, false, "the job has ended: this is the whole run%s, %s",
 			live->marks.n ? "; m goes to its marks" : "", path);
@@ -179,7 +185,8 @@ static int32_t step_at(const struct lw_app *app, int64_t at_ns)
 void lw_live_let_go(struct lw_app *app)
 {
 	struct lw_live *live = app->live;
-	int32_t step = live->is_paused ? step_at(app, lw_live_to_ns(live)) : LW_NONE;
+	bool was_held = live->is_paused;
+	int32_t step = was_held ? step_at(app, lw_live_to_ns(live)) : LW_NONE;
 
 	if (step != LW_NONE)
 		app->focus.step = step;
@@ -187,8 +194,10 @@ void lw_live_let_go(struct lw_app *app)
 	lw_live_hold(live, false);
 	app->live = NULL;
 	app->past = live;
-	if (app->current == 0 && app->view_after > 0)
+	if (app->current == 0 && app->view_after > 0 &&
+		!was_held) /* who looks at it goes on there */
 		lw_app_show(app, app->view_after);
+	app->view_after = 0;
 }
 
 void lw_live_go_to_mark(struct lw_app *app)

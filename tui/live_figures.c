@@ -122,6 +122,9 @@ struct lw_live_figures *lw_live_rank_figures(const struct lw_live_model *model,
 		.n_late = sum.n_late,
 		.n_lost = sum.n_lost,
 	};
+	/* An operation of several ranks moves bytes: through shared memory or RDMA, where sockets had none. */
+	if (sum.n_ops && rank->size != 1 && sum.sent_bytes + sum.received_bytes <= 0)
+		ret->sent_bytes_per_s = ret->received_bytes_per_s = NAN;
 	find_exposed(model, rank, from_ns, to_ns, ret);
 	return ret;
 }
@@ -139,11 +142,14 @@ struct lw_live_figures *lw_live_job_figures(const struct lw_live_model *model, i
 {
 	double step_ns = 0, rate = 0, exposed = 0, ops = 0, sent = 0, received = 0;
 	size_t n_step = 0, n_rate = 0, n_exposed = 0, n_ops = 0, n_sent = 0, n_received = 0;
+	bool does_any_run = false; /* else it is what the last seconds were that counts */
 	const struct lw_live_rank *rank;
 
 	*ret = (struct lw_live_figures){.late_ns = NAN,
 		.last_frac = NAN,
 		.why_not_exposed = model->ranks.n ? "no rank runs" : "nothing was recorded yet"};
+	lw_vec_foreach (rank, &model->ranks)
+		does_any_run |= rank->ended == LW_LIVE_RUNS && lw_live_is_rank(rank);
 	lw_vec_foreach (rank, &model->ranks) {
 		struct lw_live_figures one;
 
@@ -151,7 +157,7 @@ struct lw_live_figures *lw_live_job_figures(const struct lw_live_model *model, i
 			continue;
 		lw_live_rank_figures(model, rank, to_ns, window_ns, &one);
 		add_known(&step_ns, &n_step, one.step_ns);
-		if (rank->ended == LW_LIVE_RUNS) {
+		if (rank->ended == LW_LIVE_RUNS || !does_any_run) {
 			add_known(&rate, &n_rate, one.steps_per_s);
 			add_known(&exposed, &n_exposed, one.exposed_frac);
 			ret->why_not_exposed = one.why_not_exposed;

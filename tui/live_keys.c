@@ -9,11 +9,12 @@
 #define LIVE_CAN                                                                                   \
 	(LW_CAN(PAUSE) | LW_CAN(MARK) | LW_CAN(SNAPSHOT) | LW_CAN(LEFT) | LW_CAN(RIGHT) |          \
 		LW_CAN(PREVIOUS_STEP) | LW_CAN(NEXT_STEP) | LW_CAN(PAGE_UP) | LW_CAN(PAGE_DOWN) |  \
-		LW_CAN(UP) | LW_CAN(DOWN))
+		LW_CAN(UP) | LW_CAN(DOWN) | LW_CAN(COPY))
 #define LIVE_WORDS                                                                                 \
 	{LW_REQUEST_LEFT, "", "back in time"}, {LW_REQUEST_RIGHT, "in time", "later"},             \
 		{LW_REQUEST_MARK, "mark", "mark this moment"},                                     \
 		{LW_REQUEST_SNAPSHOT, "snapshot", "write the run so far to a file"},               \
+		{LW_REQUEST_COPY, NULL, "copy this picture as text (OSC 52)"},                     \
 		{LW_REQUEST_PREVIOUS_STEP, NULL, "back in time"},                                  \
 		{LW_REQUEST_NEXT_STEP, NULL, "later"},                                             \
 		{LW_REQUEST_PAGE_UP, NULL, "back by a window"},                                    \

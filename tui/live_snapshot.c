@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* live_snapshot.c - the run so far as a file of its own, copied by a thread: the screen goes on meanwhile. */
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +9,10 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "tui/apart.h"
 #include "tui/live.h"
 
-enum { ERROR_BYTES = 400, MAX_TRIES = 5 };
+enum { ERROR_BYTES = 400, MAX_TRIES = 5, STOP_OPS = 10000 };
 
 struct lw_live_snapshot {
 	pthread_t thread;
@@ -20,18 +20,28 @@ struct lw_live_snapshot {
 	char path[LW_LIVE_PATH_BYTES];
 	int shown_percent;
 	atomic_int percent;
-	atomic_bool is_over; /* what follows is the reader's from then on */
+	atomic_bool is_dropped; /* the writer gives up, and removes what it has written */
+	atomic_bool is_over;    /* what follows is the reader's from then on */
 	int status;
 	char error[ERROR_BYTES];
 };
 
 /* ---- in the thread ---------------------------------------------------------------------------------- */
 
-static void note_progress(void *context, double done_frac)
+static bool note_progress(void *context, double done_frac)
 {
 	struct lw_live_snapshot *snapshot = context;
 
 	atomic_store(&snapshot->percent, (int)(100 * done_frac));
+	return !atomic_load(&snapshot->is_dropped);
+}
+
+/* Asked by SQLite while a statement, such as one that makes an index, goes on. */
+static int must_stop(void *context)
+{
+	const struct lw_live_snapshot *snapshot = context;
+
+	return atomic_load(&snapshot->is_dropped);
 }
 
 /* One read transaction: a writer goes on meanwhile, and what it writes is not in the copy. */
@@ -53,9 +63,12 @@ static int write_file(struct lw_live_snapshot *snapshot)
 	if (status < 0)
 		return status;
 	status = lw_store_open(snapshot->path, LW_STORE_CREATE, &into);
+	if (status == LW_OK)
+		sqlite3_progress_handler(into->db, STOP_OPS, must_stop, snapshot);
 	for (int i = 0; i < MAX_TRIES && status == LW_OK; i++) {
 		status = copy(snapshot, from, into);
-		if (status != LW_ERR_BUSY || i + 1 == MAX_TRIES)
+		if (status != LW_ERR_BUSY || i + 1 == MAX_TRIES ||
+			atomic_load(&snapshot->is_dropped))
 			break;
 		status = LW_OK;
 		sleep(1);
@@ -102,7 +115,6 @@ static void choose_path(char path[LW_LIVE_PATH_BYTES])
 int lw_live_snapshot_begin(struct lw_live *live)
 {
 	struct lw_live_snapshot *snapshot;
-	sigset_t all, before;
 	int status;
 
 	if (live->snapshot)
@@ -113,14 +125,10 @@ int lw_live_snapshot_begin(struct lw_live *live)
 	snapshot->from = live->options.path;
 	snapshot->shown_percent = -1;
 	choose_path(snapshot->path);
-	/* signals are for the thread that owns the terminal */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	status = pthread_create(&snapshot->thread, NULL, write_apart, snapshot);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (status) {
+	status = lw_apart_begin(&snapshot->thread, write_apart, snapshot, "write it");
+	if (status < 0) {
 		free(snapshot);
-		return lw_fail(LW_ERR_IO, "no thread to write it: %s", strerror(status));
+		return status;
 	}
 	live->snapshot = snapshot;
 	return LW_OK;
@@ -141,6 +149,17 @@ int lw_live_snapshot_wait(struct lw_live *live, char path[LW_LIVE_PATH_BYTES])
 	free(snapshot);
 	live->snapshot = NULL;
 	return status;
+}
+
+void lw_live_snapshot_drop(struct lw_live *live)
+{
+	char path[LW_LIVE_PATH_BYTES];
+
+	if (!live || !live->snapshot)
+		return;
+	atomic_store(&live->snapshot->is_dropped, true);
+	if (lw_live_snapshot_wait(live, path) < 0)
+		lw_error_clear();
 }
 
 bool lw_live_snapshot_poll(struct lw_app *app)

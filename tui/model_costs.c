@@ -7,7 +7,7 @@
 #include "tui/cost_plot.h"
 #include "tui/model_sides.h"
 
-enum { MOST_COST_LINES = 7 };
+enum { MOST_COST_LINES = 7, SIZES_WIDTH = 47 /* and a column for a sign */ };
 static const double LEAST_NS_PER_BYTE = 0.001, LEAST_HALF_FRAC = 0.001;
 
 static const struct lw_fit_cost *cost_of(const void *context, size_t row)
@@ -76,13 +76,17 @@ static const char *rate_text(const void *context, size_t row, char text[LW_TABLE
 		return "?";
 	if (b->high < LEAST_NS_PER_BYTE)
 		return "below 0.001";
+	if (b->value < LEAST_NS_PER_BYTE && isfinite(b->high)) { /* nothing, or that */
+		snprintf(text, LW_TABLE_TEXT_BYTES, "up to %.2g", b->high);
+		return text;
+	}
 	half = (b->high - b->low) / 2;
 	if (!isfinite(half)) {
 		snprintf(text, LW_TABLE_TEXT_BYTES, "%.3g", b->value);
 		return text;
 	}
-	snprintf(text, LW_TABLE_TEXT_BYTES, "%.3g +-%.2g", b->value,
-		half < LEAST_HALF_FRAC * b->value ? 0 : half);
+	snprintf(text, LW_TABLE_TEXT_BYTES, b->value < 1000 ? "%.3g +-%.2g" : "%.0f +-%.0f",
+		b->value, half < LEAST_HALF_FRAC * b->value ? 0 : half);
 	return text;
 }
 
@@ -93,10 +97,9 @@ static double rate_value(const void *context, size_t row)
 
 static const char *off_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
-	if (!isfinite(cost_of(context, row)->cost.mape_frac))
-		return "?";
-	snprintf(text, LW_TABLE_TEXT_BYTES, "%.1f %%", 100 * cost_of(context, row)->cost.mape_frac);
-	return text;
+	double off_frac = cost_of(context, row)->cost.mape_frac;
+
+	return isfinite(off_frac) ? lw_off_format(off_frac, false, text) : "?";
 }
 
 static double off_value(const void *context, size_t row)
@@ -115,7 +118,7 @@ static const struct lw_table_column cost_columns[] = {
 
 void lw_model_costs_draw(struct lw_model_state *state, struct lw_pane pane)
 {
-	int lines = (int)state->costs.n_rows + 1, y, plot_width = pane.width - 43;
+	int lines = (int)state->costs.n_rows + 1, y, plot_width = pane.width - SIZES_WIDTH;
 	size_t row = lw_table_row(&state->costs);
 	const struct lw_fit_cost *fitted;
 	char text[LW_TABLE_TEXT_BYTES], verdict[LW_VERDICT_TEXT_BYTES + 2] = "! ";

@@ -138,6 +138,12 @@ void lw_model_scaling_draw(struct lw_model_state *state, struct lw_pane pane)
 		state->top_rank = answer->n_curve - 1;
 	for (size_t i = state->top_rank; i < answer->n_curve && y < pane.height - n_notes; i++)
 		draw_ranks(state, pane, y++, i);
+	if (state->top_rank > 0)
+		lw_pane_rune(pane, pane.width - 1, 1, LW_STYLE_STRONG,
+			lw_glyph(pane.cells, LW_GLYPH_UP));
+	if (state->top_rank + (size_t)(y - 1) < answer->n_curve)
+		lw_pane_rune(pane, pane.width - 1, y - 1, LW_STYLE_STRONG,
+			lw_glyph(pane.cells, LW_GLYPH_DOWN));
 	if (state->n_made == answer->n_forecasts && state->why_not[0])
 		y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_WARN, state->why_not);
 	lw_pane_wrap(pane, 1, y + (y + 3 < pane.height), pane.width - 2, LW_STYLE_DIM,

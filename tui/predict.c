@@ -70,11 +70,14 @@ const char *lw_reply_setting(
 const char *lw_gain_text(const struct lw_figure *gain_frac, char text[LW_REPLY_TEXT_BYTES])
 {
 	bool is_more = gain_frac->value < 0;
+	bool is_blind =
+		gain_frac->low < 0 && gain_frac->high > 0 && gain_frac->high - gain_frac->low > 1;
 	double low = is_more ? -gain_frac->high : gain_frac->low;
 	double high = is_more ? -gain_frac->low : gain_frac->high;
 
-	snprintf(text, LW_REPLY_TEXT_BYTES, "%.1f %% %s (95 %%: %.1f to %.1f)",
-		100 * fabs(gain_frac->value), is_more ? "more" : "less", 100 * low, 100 * high);
+	snprintf(text, LW_REPLY_TEXT_BYTES, "%.1f %% %s (95 %%: %.1f to %.1f)%s",
+		100 * fabs(gain_frac->value), is_more ? "more" : "less", 100 * low, 100 * high,
+		is_blind ? ": cannot be told from so few steps" : "");
 	return text;
 }
 
@@ -103,6 +106,18 @@ const char *lw_reply_step(const struct lw_reply *reply, char text[LW_REPLY_TEXT_
 	return text;
 }
 
+const char *lw_asker_sure(const struct lw_asker *asker, char text[LW_REPLY_TEXT_BYTES])
+{
+	const struct lw_replay *replay = asker->predictor->replay;
+	char off[LW_UNIT_TEXT_BYTES];
+
+	snprintf(text, LW_REPLY_TEXT_BYTES,
+		"replayed as recorded, a step comes out %s too %s (%.1f %%): predictions are corrected by that",
+		lw_ns_format(fabs(replay->bias_ns), off), replay->bias_ns > 0 ? "short" : "long",
+		100 * replay->error_frac);
+	return text;
+}
+
 const char *lw_reply_doubt(
 	const struct lw_asker *asker, const struct lw_reply *reply, char text[LW_REPLY_TEXT_BYTES])
 {
@@ -121,6 +136,11 @@ const char *lw_reply_doubt(
 		n = (size_t)snprintf(text, LW_REPLY_TEXT_BYTES,
 			"%u rank%s of the job %s not in this run: only the others are replayed. ",
 			n_missing, n_missing == 1 ? "" : "s", n_missing == 1 ? "is" : "are");
+	if (prediction->is_extrapolated && lw_answer_is_same(prediction, &asker->base)) {
+		snprintf(text + n, LW_REPLY_TEXT_BYTES - n,
+			"= sends what the recorded setting sends");
+		return text;
+	}
 	if (!prediction->step_ns.why)
 		return text;
 	lw_answer_would_tell(&answer, &forecast, tell);
@@ -225,7 +245,14 @@ void lw_share_resize(struct lw_share *share, double step_ns)
 	share->part_ns[LW_SHARE_COMPUTE] = fmax(step_ns - exposed_ns, 0);
 }
 
-enum { NAME_WIDTH = 10, STEP_WIDTH = 9, LEAST_BAR = 10, MOST_SHARES = 3 };
+enum {
+	NAME_WIDTH = 10,
+	STEP_WIDTH = 9,
+	LEAST_BAR = 10,
+	MOST_SHARES = 3,
+	LEAST_FOR_NUMBERS = 6,
+	LEAST_FOR_BAR = 7
+};
 
 static void draw_bar(
 	struct lw_pane pane, int y, const char *name, const struct lw_share *share, double whole_ns)
@@ -274,6 +301,12 @@ static void draw_names(struct lw_pane pane, int y)
 	lw_pane_print(pane, x + 1, y, LW_STYLE_DIM, "batches");
 }
 
+void lw_shares_room(struct lw_shares *shares, const struct lw_share *measured, int lines)
+{
+	shares->measured = lines >= LEAST_FOR_NUMBERS ? measured : NULL;
+	shares->is_short = lines < LEAST_FOR_BAR;
+}
+
 int lw_shares_draw(struct lw_pane pane, int y, const struct lw_shares *shares)
 {
 	const struct {
@@ -288,7 +321,8 @@ int lw_shares_draw(struct lw_pane pane, int y, const struct lw_shares *shares)
 		if (rows[i].share)
 			whole_ns = fmax(whole_ns, rows[i].share->step_ns);
 	for (int i = 0; i < MOST_SHARES; i++)
-		if (rows[i].share && isfinite(rows[i].share->step_ns))
+		if (rows[i].share && isfinite(rows[i].share->step_ns) &&
+			!(shares->is_short && rows[i].share == shares->measured))
 			draw_bar(pane, at++, rows[i].name, rows[i].share, whole_ns);
 	draw_names(pane, at++);
 	for (int i = 0; i < MOST_SHARES; i++)

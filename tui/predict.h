@@ -46,7 +46,10 @@ const char *lw_reply_step(const struct lw_reply *reply, char text[LW_REPLY_TEXT_
 const char *lw_reply_doubt(
 	const struct lw_asker *asker, const struct lw_reply *reply, char text[LW_REPLY_TEXT_BYTES]);
 
-/** lw_gain_text() - "3.1 % less (95 %: 1.0 to 5.2)". Return: @text. */
+/** lw_asker_sure() - what the replay of the recorded setting is off by. Return: @text. */
+const char *lw_asker_sure(const struct lw_asker *asker, char text[LW_REPLY_TEXT_BYTES]);
+
+/** lw_gain_text() - "3.1 % less (95 %: 1.0 to 5.2)", and if it may be anything, that. Return: @text. */
 const char *lw_gain_text(const struct lw_figure *gain_frac, char text[LW_REPLY_TEXT_BYTES]);
 
 /** lw_whatif_lines() - what to set so that it is so, as lines to paste; what is no setting is a comment. */
@@ -78,7 +81,11 @@ void lw_share_resize(struct lw_share *share, double step_ns);
 
 struct lw_shares { /* the steps that are compared; NULL or without step_ns: not shown */
 	const struct lw_share *measured, *replayed, *predicted;
+	bool is_short; /* of what was measured the numbers alone */
 };
+
+/** lw_shares_room() - compare with what was measured where @lines of the screen are enough, if only without its bar. */
+void lw_shares_room(struct lw_shares *shares, const struct lw_share *measured, int lines);
 
 /** lw_shares_draw() - on one scale, with numbers below. Return: lines. */
 int lw_shares_draw(struct lw_pane pane, int y, const struct lw_shares *shares);

@@ -4,6 +4,7 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <ncurses.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "tui/apart.h"
 
 enum { TICK_MS = 100, ESCAPE_MS = 25, MAX_COPY_BYTES = 70000 /* terminals drop longer ones */ };
 
@@ -145,7 +147,7 @@ static const int ends[] = {SIGTERM, SIGHUP, SIGINT};
 static void prepare_for_signals(void)
 {
 	struct sigaction crash = {
-		.sa_handler = crashed, .sa_flags = (int)SA_RESETHAND | SA_NODEFER};
+		.sa_handler = crashed, .sa_flags = (int)SA_RESETHAND | SA_NODEFER | SA_ONSTACK};
 	struct sigaction end = {.sa_handler = asked_to_end};
 	struct sigaction stop = {.sa_handler = asked_to_stop};
 
@@ -156,6 +158,7 @@ static void prepare_for_signals(void)
 	add_restoring(orig_pair);
 	add_restoring(cursor_normal);
 	add_restoring(exit_ca_mode);
+	lw_apart_crash_stack();
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
 		sigaction(crashes[i], &crash, NULL);
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
@@ -202,6 +205,8 @@ static uint32_t key_of(int code)
 		return LW_KEY_END;
 	case KEY_BTAB:
 		return LW_KEY_BACK_TAB;
+	case KEY_F(1):
+		return LW_KEY_F1;
 	case KEY_ENTER:
 		return LW_KEY_ENTER;
 	case KEY_BACKSPACE:
@@ -234,8 +239,9 @@ static bool has_next(int wait_ms, wint_t *ret_code)
 
 	timeout(wait_ms);
 	kind = get_wch(ret_code);
-	if (kind == KEY_CODE_YES) /* a key that ncurses knows: no part of a sequence */
-		unget_wch(*ret_code);
+	if (kind ==
+		KEY_CODE_YES) /* a key that ncurses knows: no part of a sequence, no character */
+		ungetch((int)*ret_code);
 	return kind == OK;
 }
 
@@ -368,9 +374,18 @@ bool lw_screen_is_utf8(void)
 	return !strcmp(nl_langinfo(CODESET), "UTF-8");
 }
 
-static int begin(const struct lw_screen_options *options)
+bool lw_screen_is_ascii(const struct lw_screen_options *options)
+{
+	bool is_utf8 = lw_screen_is_utf8(); /* also for the widths of characters */
+
+	return options->is_ascii || !(is_utf8 || options->is_utf8);
+}
+
+/* What can be known without the screen. */
+int lw_screen_check(void)
 {
 	const char *term = getenv("TERM");
+	int found;
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return lw_fail(LW_ERR_UNSUPPORTED,
@@ -379,16 +394,26 @@ static int begin(const struct lw_screen_options *options)
 		return lw_fail(LW_ERR_UNSUPPORTED,
 			"TERM=%s says that this terminal cannot place a cursor: set TERM as it is (xterm-256color), or use `--dump VIEW`",
 			term ? term : "");
-	tcgetattr(STDIN_FILENO, &before);
-	if (!newterm(NULL, stdout, stdin))
+	if (setupterm(NULL, STDOUT_FILENO, &found) == ERR)
 		return lw_fail(LW_ERR_UNSUPPORTED,
 			"nothing is known of the terminal TERM=%s (package ncurses-term knows more): set TERM, or use `--dump VIEW`",
 			term);
-	if (!cursor_address) {
-		endwin();
+	if (!cursor_address)
 		return lw_fail(LW_ERR_UNSUPPORTED,
 			"the terminal TERM=%s cannot place a cursor: use `--dump VIEW`", term);
-	}
+	del_curterm(cur_term);
+	return LW_OK;
+}
+
+static int begin(const struct lw_screen_options *options)
+{
+	int status = lw_screen_check();
+
+	if (status < 0)
+		return status;
+	tcgetattr(STDIN_FILENO, &before);
+	if (!newterm(NULL, stdout, stdin))
+		return lw_fail(LW_ERR_UNSUPPORTED, "the terminal cannot be used");
 	set_escdelay(ESCAPE_MS);
 	cbreak();
 	noecho();
@@ -405,6 +430,19 @@ static int begin(const struct lw_screen_options *options)
 	prepare_for_signals();
 	tell(PASTE_ON);
 	return LW_OK;
+}
+
+/* The other end has closed it, and no signal came: this is not its controlling terminal. */
+static bool is_terminal_gone(void)
+{
+	struct pollfd terminal = {.fd = STDIN_FILENO};
+
+	return poll(&terminal, 1, 0) > 0;
+}
+
+int lw_screen_signal(void)
+{
+	return ending;
 }
 
 int lw_screen_run(struct lw_app *app, const struct lw_screen_options *options)
@@ -435,6 +473,8 @@ int lw_screen_run(struct lw_app *app, const struct lw_screen_options *options)
 		timeout(is_busy ? 0 : TICK_MS);
 		kind = get_wch(&code);
 		n_idle = kind == ERR ? n_idle + 1 : 0;
+		if (kind == ERR && is_terminal_gone())
+			ending = SIGHUP;
 		is_pasting &= n_idle < MOST_IDLE;
 		if (stopping) {
 			stop_for_a_while();
@@ -449,9 +489,8 @@ int lw_screen_run(struct lw_app *app, const struct lw_screen_options *options)
 	}
 	tell(PASTE_OFF);
 	endwin();
-	if (ending) {
-		signal(ending, SIG_DFL);
-		raise(ending);
-	}
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		signal(ends[i], SIG_DFL); /* what is waited for from here on, Ctrl-C ends */
+	signal(SIGTSTP, SIG_DFL);
 	return status;
 }

@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 
-enum { NAME_WIDTH = 18, LEAST_WIDTH = 10, MOST_COLUMNS = 512 };
+enum { NAME_WIDTH = 18, LEAST_WIDTH = 10, MOST_COLUMNS = 512, ROOMY = 8 };
 
 struct axis { /* of the timeline */
 	int x, width;
@@ -106,50 +106,63 @@ static double last_ns(const struct lw_trace *trace)
 	return ns;
 }
 
-/* What it is, and which glyph is no batch: shorter words leave room for that on a narrow screen. */
-static void draw_heading(struct lw_pane pane, const struct axis *axis,
-	const struct lw_trace *replayed, const struct lw_trace *predicted)
+/* What it is: one step, whose lengths are not the mean's. Return: columns. */
+static int draw_heading(
+	struct lw_pane pane, const struct lw_trace *replayed, const struct lw_trace *predicted)
 {
-	static const struct {
-		int least_width;
-		const char *what, *exposed;
-	} headings[] = {
-		{120, "one ordinary step, ", "exposed: the rank waits"},
-		{0, "one step, ", "exposed"},
-	};
-	size_t i = pane.width < headings[0].least_width;
-	int x = pane.width - 3 - lw_text_width(headings[i].exposed);
-	char whole[LW_UNIT_TEXT_BYTES], passes[48] = "", text[192];
+	char ns[2][LW_UNIT_TEXT_BYTES], passes[48] = "", text[192];
 
 	if (predicted->n_passes > 1)
-		snprintf(passes, sizeof(passes), ", of %u passes", predicted->n_passes);
-	snprintf(text, sizeof(text), "%s0 to %s; %zu batches, predicted %zu%s; low: partly busy",
-		headings[i].what, lw_ns_format(axis->whole_ns, whole), replayed->ops.n,
-		predicted->ops.n, passes);
-	lw_pane_text(pane, 1, 0, x - 2, LW_STYLE_DIM, text);
-	lw_pane_rune(pane, x, 0, LW_STYLE_EXPOSED,
-		lw_glyph(pane.cells, lw_lanes[LW_LANE_EXPOSED].glyph));
-	lw_pane_print(pane, x + 2, 0, LW_STYLE_DIM, "%s", headings[i].exposed);
+		snprintf(passes, sizeof(passes), " for %u passes", predicted->n_passes);
+	snprintf(text, sizeof(text), "ordinary step: %s, predicted %s%s; %zu batches, then %zu",
+		lw_ns_format(replayed->length_ns, ns[0]), lw_ns_format(predicted->length_ns, ns[1]),
+		passes, replayed->ops.n, predicted->ops.n);
+	return lw_pane_text(pane, 1, 0, pane.width - 2, LW_STYLE_DIM, text);
+}
+
+/* What its glyphs are, those first that say it least themselves, as many as fit. */
+static void draw_legend(struct lw_pane pane, int x, int y)
+{
+	const struct {
+		enum lw_glyph glyph;
+		enum lw_style style;
+		const char *text;
+	} looks[] = {{lw_lanes[LW_LANE_EXPOSED].glyph, lw_lanes[LW_LANE_EXPOSED].style, "waits"},
+		{LW_GLYPH_BAR, LW_STYLE_ALLREDUCE, "begins"},
+		{LW_GLYPH_LEVEL_FIRST + 3, LW_STYLE_ALLREDUCE, "partly busy"},
+		{LW_GLYPH_ALLREDUCE, LW_STYLE_ALLREDUCE, "wire"},
+		{LW_GLYPH_MISC, LW_STYLE_MISC, "copies"},
+		{lw_lanes[LW_LANE_COMPUTE].glyph, lw_lanes[LW_LANE_COMPUTE].style, "computes"}};
+
+	for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
+		if (x + 2 + lw_text_width(looks[i].text) > pane.width)
+			return;
+		lw_pane_rune(pane, x, y, looks[i].style, lw_glyph(pane.cells, looks[i].glyph));
+		x += 4 + lw_pane_print(pane, x + 2, y, LW_STYLE_DIM, "%s", looks[i].text);
+	}
 }
 
 int lw_step_picture(struct lw_pane pane, const struct lw_run *run, const struct lw_trace *replayed,
 	const struct lw_trace *predicted)
 {
 	struct axis axis = {1 + NAME_WIDTH, pane.width - NAME_WIDTH - 2, 0};
-	int y = 1;
+	bool has_legend = pane.height >= ROOMY;
+	int x, y = 1, most = pane.height - has_legend;
 
 	if (axis.width > MOST_COLUMNS)
 		axis.width = MOST_COLUMNS;
 	if (axis.width < LEAST_WIDTH || pane.height < 2)
 		return 0;
 	axis.whole_ns = fmax(fmax(last_ns(predicted), last_ns(replayed)), 1);
-	draw_heading(pane, &axis, replayed, predicted);
+	x = 3 + draw_heading(pane, replayed, predicted);
+	if (!has_legend)
+		draw_legend(pane, x, 0);
 	draw_wire(pane, &axis, y++, "replayed wire", replayed);
 	draw_wire(pane, &axis, y++, "predicted wire", predicted);
-	for (uint32_t r = 0; r < predicted->n_ranks && y < pane.height; r++) {
+	for (uint32_t r = 0; r < predicted->n_ranks && y < most; r++) {
 		bool has_both = r < replayed->n_ranks; /* more ranks may be predicted */
 
-		if (y + 1 + has_both + (r + 1 < predicted->n_ranks) > pane.height) {
+		if (y + 1 + has_both + (r + 1 < predicted->n_ranks) > most) {
 			lw_pane_print(pane, 1, y++, LW_STYLE_DIM, "and %u%s rank%s",
 				predicted->n_ranks - r, r ? " more" : "",
 				predicted->n_ranks - r == 1 ? "" : "s");
@@ -159,5 +172,7 @@ int lw_step_picture(struct lw_pane pane, const struct lw_run *run, const struct 
 			draw_rank(pane, &axis, y++, r, run, "replayed", replayed);
 		draw_rank(pane, &axis, y++, r, run, "predicted", predicted);
 	}
+	if (has_legend)
+		draw_legend(pane, 1, y++);
 	return y < pane.height ? y : pane.height;
 }

@@ -38,7 +38,7 @@ const char *lw_table_text(
 		return "";
 	number = of->number(table->context, row, of->key);
 	if (isnan(number))
-		return "?";
+		return of->unknown ? of->unknown(table->context, row) : "?";
 	if (of->format)
 		return of->format(number, text);
 	snprintf(text, LW_TABLE_TEXT_BYTES, "%.3g", number);
@@ -128,6 +128,11 @@ size_t lw_table_row(const struct lw_table *table)
 	return table->at < table->n_rows ? table->order[table->at] : SIZE_MAX;
 }
 
+void lw_table_mark(struct lw_table *table, int32_t row)
+{
+	table->marked = row >= 0 ? (size_t)row + 1 : 0;
+}
+
 void lw_table_select(struct lw_table *table, size_t row)
 {
 	for (size_t i = 0; i < table->n_rows; i++)
@@ -165,13 +170,30 @@ static void sort_by(struct lw_table *table, size_t column)
 	sort_and_see(table);
 }
 
-static void sort_next(struct lw_table *table)
+static bool is_as_they_come(const struct lw_table *table)
 {
-	size_t column = table->is_sorted ? table->sort + 1 : 0;
+	for (size_t i = 0; i < table->n_rows; i++)
+		if (table->order[i] != i)
+			return false;
+	return true;
+}
 
+static size_t next_with_text(const struct lw_table *table, size_t column)
+{
 	while (column < table->n_columns && !has_text(&table->columns[column]))
 		column++;
+	return column;
+}
+
+/* Rows that come in the order of their first column are not sorted by it: that would change nothing. */
+static void sort_next(struct lw_table *table)
+{
+	bool was_sorted = table->is_sorted;
+	size_t column = next_with_text(table, was_sorted ? table->sort + 1 : 0);
+
 	sort_by(table, column);
+	if (!was_sorted && column < table->n_columns && is_as_they_come(table))
+		sort_by(table, next_with_text(table, column + 1));
 }
 
 static void reverse(struct lw_table *table)

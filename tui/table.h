@@ -30,6 +30,8 @@ struct lw_table_column {
 	enum lw_style (*style)(const void *context, size_t row); /* NULL: plain */
 	/* Instead of text and value, for many columns of numbers: NAN is shown as "?". */
 	double (*number)(const void *context, size_t row, int key);
+	/* What is shown in place of a NAN number. NULL: "?" */
+	const char *(*unknown)(const void *context, size_t row);
 	int key;
 	const char *(*format)(double number, char text[LW_UNIT_TEXT_BYTES]);
 	/* Instead of text on the screen: a bar, .. @cell is one line. Without text it is not in CSV. */
@@ -48,6 +50,8 @@ struct lw_table {
 	bool is_sorted, is_descending; /* else as they come */
 	size_t first_column;           /* shown after the fixed one */
 	bool must_show_sort;           /* was sorted by another column: scroll to it */
+	bool has_more;                 /* than fits, as drawn last: the last column is for signs */
+	size_t marked; /* row + 1 that a "*" marks where the cursor is not on it; 0: none */
 };
 
 /** lw_table_open() - other rows; sorting stays, the selected place as far as there is one. Return: LW_OK, LW_ERR_NOMEM. */
@@ -55,7 +59,7 @@ int lw_table_open(struct lw_table *table, const struct lw_table_column *columns,
 	size_t n_rows, const void *context);
 void lw_table_done(struct lw_table *table);
 
-/** lw_table_draw() - titles, then rows. */
+/** lw_table_draw() - titles, then rows; a sign at the right end where there are more above or below. */
 void lw_table_draw(struct lw_table *table, struct lw_pane pane);
 
 /** lw_table_text() - what stands in a cell. Return: @text, or a text that lives longer. */
@@ -73,6 +77,9 @@ bool lw_table_request(struct lw_table *table, const struct lw_input *input);
 
 /** lw_table_row() - the selected row. Return: SIZE_MAX: there is none. */
 size_t lw_table_row(const struct lw_table *table);
+
+/** lw_table_mark() - the row @row, LW_NONE: none. It stays marked, wherever the cursor goes. */
+void lw_table_mark(struct lw_table *table, int32_t row);
 
 /** lw_table_select() - the row @row, wherever it is sorted to. */
 void lw_table_select(struct lw_table *table, size_t row);

@@ -48,6 +48,7 @@ static struct layout settle(struct lw_table *table, int pane_width)
 {
 	size_t sort = table->sort;
 
+	pane_width -= table->has_more;
 	if (table->must_show_sort && sort > 0) {
 		if (sort < 1 + table->first_column)
 			table->first_column = sort - 1;
@@ -128,13 +129,37 @@ static void draw_row(const struct lw_table *table, const struct layout *layout, 
 	}
 }
 
+/* In column 0: the cursor, or what else is marked. */
+static void draw_sign(const struct lw_table *table, struct lw_pane pane, int y, size_t place)
+{
+	if (place == table->at) {
+		lw_pane_restyle(pane, 0, y, pane.width, LW_STYLE_SELECTED);
+		lw_pane_rune(pane, 0, y, LW_STYLE_SELECTED, lw_glyph(pane.cells, LW_GLYPH_CURSOR));
+	} else if (table->order[place] + 1 == table->marked) {
+		lw_pane_rune(pane, 0, y, LW_STYLE_STRONG, '*');
+	}
+}
+
+/* In the last column: there are more rows above, below. */
+static void draw_more(const struct lw_table *table, struct lw_pane pane, size_t n_lines)
+{
+	if (table->top > 0)
+		lw_pane_rune(pane, pane.width - 1, LW_TABLE_TITLE_LINES, LW_STYLE_STRONG,
+			lw_glyph(pane.cells, LW_GLYPH_UP));
+	if (table->top + n_lines < table->n_rows)
+		lw_pane_rune(pane, pane.width - 1, pane.height - 1, LW_STYLE_STRONG,
+			lw_glyph(pane.cells, LW_GLYPH_DOWN));
+}
+
 void lw_table_draw(struct lw_table *table, struct lw_pane pane)
 {
 	size_t n_lines = pane.height > LW_TABLE_TITLE_LINES
 				 ? (size_t)(pane.height - LW_TABLE_TITLE_LINES)
 				 : 0;
-	struct layout layout = settle(table, pane.width);
+	struct layout layout;
 
+	table->has_more = n_lines < table->n_rows;
+	layout = settle(table, pane.width);
 	draw_titles(table, &layout, pane);
 	if (table->at < table->top)
 		table->top = table->at;
@@ -146,12 +171,10 @@ void lw_table_draw(struct lw_table *table, struct lw_pane pane)
 		int y = LW_TABLE_TITLE_LINES + (int)i;
 
 		draw_row(table, &layout, pane, y, table->order[table->top + i]);
-		if (table->top + i == table->at) {
-			lw_pane_restyle(pane, 0, y, pane.width, LW_STYLE_SELECTED);
-			lw_pane_rune(pane, 0, y, LW_STYLE_SELECTED,
-				lw_glyph(pane.cells, LW_GLYPH_CURSOR));
-		}
+		draw_sign(table, pane, y, table->top + i);
 	}
+	if (n_lines)
+		draw_more(table, pane, n_lines);
 }
 
 size_t lw_table_column_at(struct lw_table *table, int width, int wanted_x)

@@ -8,6 +8,7 @@
 #include "analyzer/reconstruct/phase.h"
 #include "tui/batch_rows.h"
 #include "tui/parts.h"
+#include "tui/tensor_unsent.h"
 
 struct making {
 	struct lw_run *run;
@@ -222,6 +223,8 @@ int lw_tensor_stats_make(struct lw_run *run, struct lw_tensor_stats **ret_stats)
 		add_groups(&making);
 	for (size_t t = 0; t < run->tensors.n && status == LW_OK; t++)
 		finish(&making, t);
+	if (status == LW_OK)
+		status = lw_tensor_unsent(run, making.stats);
 	lw_phases_done(&making.phases);
 	free(making.whole_ns);
 	free(making.n_spreads);

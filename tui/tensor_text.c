@@ -12,24 +12,46 @@ static const char *dtype_name(int dtype)
 	return dtype && name ? name : "unknown type";
 }
 
-void lw_tensor_print(
-	const struct lw_run *run, uint32_t index, const struct lw_tensor_stats *stats, FILE *out)
+/* What a bucket of DDP holds. */
+static void print_carried(
+	const struct lw_run *run, uint32_t index, const int32_t *carriers, FILE *out)
+{
+	const char *before = "Holds ";
+	char text[LW_UNIT_TEXT_BYTES];
+
+	for (size_t t = 0; carriers && t < run->tensors.n; t++) {
+		if (carriers[t] != (int32_t)index)
+			continue;
+		fprintf(out, "%s%s (%s)", before, run->tensors.at[t].name,
+			lw_bytes_format((double)run->tensors.at[t].bytes, text));
+		before = ", ";
+	}
+	if (before[0] == ',')
+		fputs(".\n", out);
+}
+
+void lw_tensor_print(const struct lw_run *run, uint32_t index, const struct lw_tensor_stats *stats,
+	const int32_t *carriers, FILE *out)
 {
 	const struct lw_tensor *tensor = &run->tensors.at[index];
-	double bytes = stats->n        ? stats->bytes
-		       : tensor->bytes ? (double)tensor->bytes
-				       : (double)NAN;
 	char text[4][LW_UNIT_TEXT_BYTES];
 
 	fprintf(out, "%s\n%s of %s. ", tensor->name,
-		isnan(bytes) ? "? bytes" : lw_bytes_format(bytes, text[0]),
+		isnan(stats->bytes) ? "? bytes" : lw_bytes_format(stats->bytes, text[0]),
 		dtype_name(tensor->dtype));
 	if (!stats->n) {
-		fputs("No step that counts carries it as such.\n", out);
+		fputs("No step that counts carries it as such", out);
+		if (carriers && carriers[index] != LW_NONE)
+			fprintf(out, ": it goes in %s", run->tensors.at[carriers[index]].name);
+		if (!isnan(stats->ready_ns))
+			fprintf(out, ".\nIts gradient is complete %s after the step began (mean)",
+				lw_ns_format(stats->ready_ns, text[0]));
+		fputs(".\n", out);
 		return;
 	}
 	fprintf(out, "Sent %llu times by the ranks in counted steps, with %s others on average.\n",
 		(unsigned long long)stats->n, lw_count_format(stats->mates, text[1]));
+	print_carried(run, index, carriers, out);
 	fprintf(out, "Queued %s after its step began; ",
 		lw_ns_or_unknown(stats->ready_ns, text[0]));
 	if (stats->last_rank == LW_NONE)

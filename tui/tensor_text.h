@@ -9,9 +9,10 @@
 #include "tui/batch_rows.h"
 #include "tui/tensor_stats.h"
 
-/** lw_tensor_print() - @index: into run->tensors. Lines are as long as they come. */
-void lw_tensor_print(
-	const struct lw_run *run, uint32_t index, const struct lw_tensor_stats *stats, FILE *out);
+/** lw_tensor_print() - @index: into run->tensors; @carriers: see lw_tensor_carriers(), may be NULL. Lines are as
+ * long as they come. */
+void lw_tensor_print(const struct lw_run *run, uint32_t index, const struct lw_tensor_stats *stats,
+	const int32_t *carriers, FILE *out);
 
 /** lw_batch_print() - @is_pattern: @of stands for several; else for one operation of one step. */
 void lw_batch_print(

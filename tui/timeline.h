@@ -5,6 +5,7 @@
  *	view_timeline.c     what keys do            timeline_select.c   which collective is meant
  *	timeline_draw.c     rows and their lanes    timeline_details.c  what is said of it
  *	timeline_ruler.c    times and steps         timeline_lanes.h    when each kind of work went on
+ *	timeline_csv.c      what `e` writes
  *
  * Times here are relative to the ruler's 0, the origin_ns of a rank's lanes, so one number means one column on
  * all rows.

@@ -65,11 +65,13 @@ struct lw_view_ops {
 	/* Select the next (@by 1) or last (-1) line that holds @text, capitals alike; @by 0: this one counts too.
 	 * Return: found. May be NULL */
 	bool (*find)(struct lw_view *view, const char *text, int by);
-	/* What `y` copies. May be NULL. Return: there is something */
+	/* What `y` copies. May be NULL. Return: there is something; else lw_fail() may have said why not */
 	bool (*copy)(struct lw_view *view, FILE *out);
 	/* What `e` writes as CSV. NULL, and no table: it writes the screen as text */
 	int (*write)(struct lw_view *view, FILE *out);
 	void (*done)(struct lw_view *view); /* free what the state owns. May be NULL */
+	/* What the last line offers now, where that is not always keys.words. NULL: it is */
+	const struct lw_key_words *(*words)(const struct lw_view *view);
 	bool needs_no_analysis;
 };
 

@@ -18,7 +18,14 @@
 #include "tui/step_picture.h"
 #include "tui/table.h"
 
-enum { MOST_COPY_LINES = 3, LEAST_STORY = 8, ROOMY = 30 };
+enum {
+	MOST_COPY_LINES = 3,
+	MOST_WHY_LINES = 2,
+	MOST_TOP_LINES = 3,
+	LEAST_STORY = 8,
+	ROOMY = 30,
+	PICTURE_LINES = 6
+};
 
 struct state {
 	const struct lw_advice_list *list; /* of the analysis that was opened */
@@ -138,7 +145,7 @@ static const char *sure_text(const void *context, size_t row, char text[LW_TABLE
 static const struct lw_table_column columns[] = {
 	{"#", 2, .text = rank_text, .value = rank_value},
 	{"what to change", 0, .is_left = true, .text = what_text},
-	{"less, of a step", 18, .text = gain_text, .value = gain_value, .style = gain_style},
+	{"step shorter by", 18, .text = gain_text, .value = gain_value, .style = gain_style},
 	{"sure", 9, .is_left = true, .text = sure_text},
 	{"kind", 8, .is_left = true, .text = kind_text},
 };
@@ -153,13 +160,30 @@ static void drop_traces(struct state *state)
 	state->why_no_trace[0] = 0;
 }
 
+static int ordinary_step(
+	const struct lw_advice_list *list, const struct lw_whatif *whatif, uint32_t *ret_step)
+{
+	uint32_t n = lw_replay_n(list->replay);
+	double *other_ns = malloc((n + 1) * sizeof(*other_ns));
+	struct lw_prediction prediction;
+	int status = other_ns ? LW_OK : lw_fail(LW_ERR_NOMEM, "no memory for %u steps", n);
+
+	if (status == LW_OK)
+		status = lw_replay_predict(list->replay, whatif, &prediction, other_ns);
+	if (status == LW_OK)
+		*ret_step = lw_trace_ordinary(list->base_ns, other_ns, n);
+	free(other_ns);
+	return status;
+}
+
 /* One step as recorded and as advised. What has none says so in words. */
 static void trace(struct state *state, size_t row)
 {
 	const struct lw_advice_list *list = state->list;
 	const struct lw_advice *advice = advice_of(list, row);
 	struct lw_trace *replayed = &state->replayed_trace;
-	int status = LW_OK;
+	uint32_t step = 0;
+	int status;
 
 	lw_trace_done(&state->predicted_trace);
 	state->why_no_trace[0] = 0;
@@ -173,12 +197,13 @@ static void trace(struct state *state, size_t row)
 				: "this stands on what was measured, nothing was simulated for it");
 		return;
 	}
-	if (!replayed->ranks)
-		status = lw_replay_trace(
-			list->replay, &LW_WHATIF_RECORDED, LW_TRACE_ORDINARY, replayed);
+	lw_trace_done(replayed);
+	status = ordinary_step(list, &advice->whatif, &step);
+	if (status == LW_OK)
+		status = lw_replay_trace(list->replay, &LW_WHATIF_RECORDED, step, replayed);
 	if (status == LW_OK)
 		status = lw_replay_trace(
-			list->replay, &advice->whatif, replayed->step, &state->predicted_trace);
+			list->replay, &advice->whatif, step, &state->predicted_trace);
 	if (status < 0) {
 		drop_traces(state);
 		snprintf(state->why_no_trace, sizeof(state->why_no_trace),
@@ -237,15 +262,16 @@ static void done(struct lw_view *view)
 
 /* ---- drawing ------------------------------------------------------------------------------------ */
 
-/* Return: lines. */
-static int draw_bars(const struct state *state, struct lw_pane pane, size_t row, bool is_roomy)
+/* @lines: of the pane that nothing else needs. Return: lines. */
+static int draw_bars(const struct state *state, struct lw_pane pane, size_t row, int lines)
 {
 	const struct lw_advice *advice = advice_of(state->list, row);
-	struct lw_shares shares = {is_roomy ? &state->measured : NULL, &state->replayed, NULL};
+	struct lw_shares shares = {.replayed = &state->replayed};
 	struct lw_share predicted;
 
 	if (!state->list->replay)
 		return 0;
+	lw_shares_room(&shares, &state->measured, lines);
 	if (advice) {
 		predicted = lw_share_of(state->list->replay, &advice->prediction);
 		lw_share_resize(&predicted, advice->step_ns.value);
@@ -291,25 +317,38 @@ static int draw_lines_to_copy(const struct lw_advice *advice, struct lw_pane pan
 	return (int)n_shown;
 }
 
+/* Return: lines that the lines to copy and the reason need; the story has the rest of a longer one. */
+static int words_of(const struct lw_advice *advice, struct lw_pane pane)
+{
+	struct lw_pane nowhere = lw_pane_part(pane, 0, 0, 0, 0);
+	int n_why = lw_pane_wrap(nowhere, 0, 0, pane.width - 2, LW_STYLE_TEXT, advice->why);
+
+	return draw_lines_to_copy(advice, nowhere, 0) +
+	       (n_why < MOST_WHY_LINES ? n_why : MOST_WHY_LINES);
+}
+
 /* Of the selected line: the words that the list had no room for. */
 static void draw_detail(const struct state *state, struct lw_pane pane, size_t row)
 {
 	const struct lw_advice *advice = advice_of(state->list, row);
 	const struct lw_finding *finding = finding_of(state->list, row);
-	bool is_roomy = pane.height >= ROOMY / 2;
+	char place[LW_TABLE_TEXT_BYTES];
 	int y = 0;
 
-	lw_pane_fill(pane, 0, y++, pane.width, LW_STYLE_DIM, lw_glyph(pane.cells, LW_GLYPH_LINE));
+	lw_pane_fill(pane, 0, y, pane.width, LW_STYLE_DIM, lw_glyph(pane.cells, LW_GLYPH_LINE));
+	snprintf(place, sizeof(place), " %zu of %zu ", state->table.at + 1, state->table.n_rows);
+	lw_pane_right(pane, pane.width - 1, y++, pane.width - 2, LW_STYLE_DIM, place);
 	if (finding) {
 		lw_pane_print(pane, 1, y++, LW_STYLE_DIM, "%s", finding->id);
 		y += lw_pane_fit(pane, 1, y, pane.width - 2, pane.height - y, LW_STYLE_TEXT,
 			finding->text, "");
 		y++;
 		draw_bars(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row,
-			is_roomy);
+			pane.height - y);
 		return;
 	}
-	y += draw_bars(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row, is_roomy);
+	y += draw_bars(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row,
+		pane.height - y - words_of(advice, pane));
 	y += draw_lines_to_copy(advice, pane, y);
 	y += lw_pane_fit(
 		pane, 1, y, pane.width - 2, pane.height - y, LW_STYLE_TEXT, advice->why, "");
@@ -328,6 +367,24 @@ static void draw_nothing(const struct state *state, struct lw_pane pane)
 			"predicted to gain more than its own error.");
 }
 
+/* On the line below the list: which rows these are, and in what order. */
+static void draw_order(const struct state *state, struct lw_pane pane, int y, size_t n_shown)
+{
+	size_t n = state->table.n_rows;
+	char text[128] = " ";
+	int at = 1;
+
+	if (n > n_shown)
+		at += snprintf(text + at, sizeof(text) - (size_t)at, "rows %zu-%zu of %zu ",
+			state->table.top + 1, state->table.top + n_shown, n);
+	if (state->list->advice.n > 1 && !state->table.is_sorted)
+		at += snprintf(text + at, sizeof(text) - (size_t)at,
+			"%seasiest to do first, of a kind what surely gains most ",
+			at > 1 ? "- " : "");
+	if (at > 1)
+		lw_pane_right(pane, pane.width - 2, y, pane.width - 4, LW_STYLE_DIM, text);
+}
+
 static void draw_list(struct state *state, struct lw_pane pane)
 {
 	size_t row = lw_table_row(&state->table);
@@ -339,9 +396,11 @@ static void draw_list(struct state *state, struct lw_pane pane)
 		return;
 	}
 	if (state->list->replay) {
-		lw_advise_top_line(state->list, top);
+		lw_advise_headline(state->list, top);
 		if (pane.height > 20) /* a small screen shows how it begins */
-			y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_STRONG, top);
+			y += lw_pane_fit(pane, 1, y, pane.width - 2,
+				pane.height >= ROOMY ? pane.height : MOST_TOP_LINES,
+				LW_STYLE_STRONG, top, "");
 		else
 			lw_pane_text(pane, 1, y++, pane.width - 2, LW_STYLE_STRONG, top);
 		state->list_y = y;
@@ -353,12 +412,13 @@ static void draw_list(struct state *state, struct lw_pane pane)
 	lw_table_draw(&state->table, lw_pane_part(pane, 0, y, pane.width, list_lines));
 	y += list_lines;
 	draw_detail(state, lw_pane_part(pane, 0, y, pane.width, pane.height - y), row);
+	draw_order(state, pane, y, (size_t)list_lines - 1);
 }
 
 /* Over the text: what the step consists of, and the step over time. Return: lines. */
 static int draw_pictures(const struct state *state, struct lw_pane pane, size_t row)
 {
-	int y = draw_bars(state, pane, row, pane.height >= ROOMY / 2);
+	int y = draw_bars(state, pane, row, pane.height - PICTURE_LINES);
 
 	if (state->why_no_trace[0] && y < pane.height)
 		y += lw_pane_fit(pane, 1, y, pane.width - 2, pane.height - y, LW_STYLE_DIM,
@@ -428,14 +488,25 @@ static bool find(struct lw_view *view, const char *text, int by)
 			       : lw_table_find(&state->table, text, by);
 }
 
-static bool copy(struct lw_view *view, FILE *out)
+/* The selected advice, if it has lines to set. NULL: there are none to copy. */
+static const struct lw_advice *to_copy(const struct state *state)
 {
-	struct state *state = view->state;
 	size_t row = lw_table_row(&state->table);
 	const struct lw_advice *advice = row == SIZE_MAX ? NULL : advice_of(state->list, row);
 
-	if (!advice || (advice->n_sets == 0 && !advice->code))
+	return advice && (advice->n_sets || advice->code) ? advice : NULL;
+}
+
+static bool copy(struct lw_view *view, FILE *out)
+{
+	struct state *state = view->state;
+	const struct lw_advice *advice = to_copy(state);
+
+	if (!advice) {
+		if (lw_table_row(&state->table) != SIZE_MAX)
+			lw_fail(LW_ERR_STATE, "no setting does this");
 		return false;
+	}
 	write_lines(advice, out);
 	return true;
 }
@@ -447,11 +518,23 @@ static int write(struct lw_view *view, FILE *out)
 	return lw_table_write(&state->table, out);
 }
 
-static const struct lw_key_words words[] = {
-	{LW_REQUEST_ENTER, "story", "the whole story of this advice"}, {LW_REQUEST_LEFT, "", NULL},
-	{LW_REQUEST_RIGHT, "in it", "columns; in the story: sideways"},
-	{LW_REQUEST_COPY, "copy lines", "copy the lines to set (OSC 52)"},
-	{LW_REQUEST_BACK, "back", NULL}, {LW_REQUEST_EXPORT, "CSV", NULL}, {0}};
+#define WORDS(copy_hint)                                                                           \
+	{                                                                                          \
+		{LW_REQUEST_ENTER, "story", "the whole story of this advice"},                     \
+			{LW_REQUEST_LEFT, "", NULL},                                               \
+			{LW_REQUEST_RIGHT, "in it", "columns; in the story: sideways"},            \
+			{LW_REQUEST_COPY, copy_hint, "copy the lines to set (OSC 52)"},            \
+			{LW_REQUEST_BACK, "back", NULL}, {LW_REQUEST_EXPORT, "CSV", NULL},         \
+		{                                                                                  \
+			0                                                                          \
+		}                                                                                  \
+	}
+static const struct lw_key_words words[] = WORDS("copy lines"), without_lines[] = WORDS(NULL);
+
+static const struct lw_key_words *words_now(const struct lw_view *view)
+{
+	return to_copy(view->state) ? words : without_lines;
+}
 
 const struct lw_view_ops lw_view_advice = {
 	.name = "advice",
@@ -464,6 +547,7 @@ const struct lw_view_ops lw_view_advice = {
 	.request = request,
 	.find = find,
 	.copy = copy,
+	.words = words_now,
 	.write = write,
 	.done = done,
 };

@@ -12,14 +12,7 @@
 #include "base/units.h"
 #include "tui/predict.h"
 
-enum {
-	LABEL_WIDTH = 10,
-	LEAST_CELL = 7,
-	MOST_CELL = 12,
-	PANEL_LINES = 9,
-	ROOMY_LINES = 10,
-	BUDGET_NS = 10000000
-};
+enum { LABEL_WIDTH = 10, LEAST_CELL = 7, MOST_CELL = 12, PANEL_LINES = 9, BUDGET_NS = 10000000 };
 
 struct state {
 	struct lw_answer answer;
@@ -77,6 +70,7 @@ static int open(struct lw_view *view)
 		return LW_OK;
 	}
 	question.model = lw_models(&n_models);
+	question.advice = &view->data->analysis->advice;
 	status = lw_answer_begin(predictor, &question, &state->answer);
 	if (status == LW_ERR_UNSUPPORTED) {
 		snprintf(state->why_not, sizeof(state->why_not), "%s", lw_error_text());
@@ -95,6 +89,10 @@ static int open(struct lw_view *view)
 		state->row = state->answer.rows.recorded;
 		state->column = state->answer.columns.recorded;
 	}
+	/* first of all: others are compared with it */
+	if (lw_answer_one(&state->answer, state->answer.rows.recorded * state->answer.columns.n +
+						  state->answer.columns.recorded) < 0)
+		lw_error_clear();
 	ask(state);
 	return LW_OK;
 }
@@ -183,9 +181,7 @@ static void draw_cell(const struct state *state, struct lw_pane pane, int x, int
 		}
 	}
 	snprintf(text, sizeof(text), "%*s%c", width - 1, number,
-		lw_answer_is_recorded_cell(&state->answer, one) ? 'r'
-		: one->prediction.is_extrapolated               ? 'x'
-								: ' ');
+		lw_answer_mark(&state->answer, one));
 	lw_pane_text(pane, x, y, width, style, text);
 	if (!is_at)
 		return;
@@ -208,6 +204,25 @@ static size_t first_shown(size_t before, size_t at, size_t n, size_t room)
 	return first + room > n ? (n > room ? n - room : 0) : first;
 }
 
+/* What the numbers are; first that not all are on the screen: one that one does not see might be the one to look for. */
+static void draw_title(const struct state *state, struct lw_pane pane, const char *unit,
+	size_t n_columns, size_t n_rows)
+{
+	const struct lw_grid_axis *rows = &state->answer.rows, *columns = &state->answer.columns;
+	char text[192] = "";
+	int n = 0;
+
+	if (columns->n > n_columns)
+		n = snprintf(text, sizeof(text), "columns %zu-%zu of %zu, ", state->left + 1,
+			state->left + n_columns, columns->n);
+	if (rows->n > n_rows)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "rows %zu-%zu of %zu, ",
+			state->top + 1, state->top + n_rows, rows->n);
+	snprintf(text + n, sizeof(text) - (size_t)n, "predicted step in %s, rows: %s, columns: %s",
+		unit, rows->title, columns->title);
+	lw_pane_text(pane, 1, 0, pane.width - 2, LW_STYLE_TEXT, text);
+}
+
 static void draw_grid(struct state *state, struct lw_pane pane)
 {
 	const struct lw_answer *answer = &state->answer;
@@ -226,9 +241,7 @@ static void draw_grid(struct state *state, struct lw_pane pane)
 		lw_pane_print(pane, 1, 0, LW_STYLE_WARN, "predicting: %zu of %zu", state->n_made,
 			answer->n_forecasts);
 	else
-		lw_pane_print(pane, 1, 0, LW_STYLE_TEXT,
-			"predicted step in %s    rows: %s    columns: %s", scale.unit, rows->title,
-			columns->title);
+		draw_title(state, pane, scale.unit, n_columns, n_rows);
 	for (size_t c = state->left; c < columns->n && c < state->left + n_columns; c++)
 		lw_pane_right(pane,
 			LABEL_WIDTH + 1 + ((int)(c - state->left) + 1) * state->cell_width, 1,
@@ -246,8 +259,31 @@ static void draw_grid(struct state *state, struct lw_pane pane)
 	}
 }
 
+static const struct lw_forecast *cell_of(const struct state *state)
+{
+	return &state->answer.forecasts[state->row * state->answer.columns.n + state->column];
+}
+
+static bool is_short(const struct state *state)
+{
+	const struct lw_forecast *one = cell_of(state);
+
+	return lw_answer_is_made(&state->answer, (size_t)(one - state->answer.forecasts)) &&
+	       lw_answer_is_short(&state->answer, one) &&
+	       !lw_answer_is_recorded_cell(&state->answer, one);
+}
+
+static const char *short_text(const struct lw_answer *answer, char text[LW_REPLY_TEXT_BYTES])
+{
+	char why[LW_SHORT_TEXT_BYTES];
+
+	snprintf(text, LW_REPLY_TEXT_BYTES, "c %s", lw_answer_short_text(answer, why));
+	return text;
+}
+
 static void draw_panel(const struct state *state, struct lw_pane pane)
 {
+	struct lw_shares shares = {.replayed = &state->replayed, .predicted = &state->selected};
 	char text[LW_REPLY_TEXT_BYTES];
 	int y = 0;
 
@@ -256,27 +292,54 @@ static void draw_panel(const struct state *state, struct lw_pane pane)
 		lw_reply_setting(&state->asker, &state->reply, text));
 	y += lw_pane_wrap(
 		pane, 1, y, pane.width - 2, LW_STYLE_STRONG, lw_reply_step(&state->reply, text));
+	lw_reply_doubt(&state->asker, &state->reply, text);
+	lw_shares_room(&shares, &state->measured,
+		pane.height - y -
+			lw_pane_wrap(lw_pane_part(pane, 0, 0, 0, 0), 0, 0, pane.width - 2,
+				LW_STYLE_WARN, text));
 	if (state->reply.is_known)
-		y += lw_shares_draw(pane, y,
-			&(struct lw_shares){
-				pane.height - y >= ROOMY_LINES ? &state->measured : NULL,
-				&state->replayed, &state->selected});
-	lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_WARN,
-		lw_reply_doubt(&state->asker, &state->reply, text));
+		y += lw_shares_draw(pane, y, &shares);
+	y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_WARN, text);
+	if (is_short(state))
+		y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_WARN,
+			short_text(&state->answer, text));
+	lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_DIM, lw_asker_sure(&state->asker, text));
+}
+
+/* The signs that are there; the panel says what one means where the cursor is. */
+static void draw_legend(const struct state *state, struct lw_pane pane, int y)
+{
+	const struct lw_answer *answer = &state->answer;
+	const struct lw_replay *replay = answer->predictor->replay;
+	bool is_known = replay->is_ddp || replay->is_setting_known, is_there[128] = {false};
+	const struct {
+		char mark;
+		const char *text;
+	} marks[] = {{'x', "x extrapolated"}, {'c', "c short cycle"}, {'=', "= sends the same"}};
+	char text[160];
+	int n = snprintf(text, sizeof(text), "r %s   * %s",
+		is_known ? "recorded" : "assumed default, as the run does not say",
+		answer->is_advised ? "advised" : "best of the known");
+
+	for (size_t i = 0; i < answer->n_forecasts; i++)
+		if (lw_answer_is_made(answer, i))
+			is_there[(int)lw_answer_mark(answer, &answer->forecasts[i])] = true;
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		if (is_there[(int)marks[i].mark])
+			n += snprintf(text + n, sizeof(text) - (size_t)n, "   %s", marks[i].text);
+	snprintf(text + n, sizeof(text) - (size_t)n, "   light: short steps");
+	lw_pane_text(pane, 1, y, pane.width - 2, is_known ? LW_STYLE_DIM : LW_STYLE_WARN, text);
 }
 
 static void draw(struct lw_view *view, struct lw_pane pane)
 {
 	struct state *state = view->state;
-	const struct lw_replay *replay;
-	int grid_lines, legend_y;
-	bool is_known;
+	int grid_lines;
 
 	if (!state->is_open) {
 		lw_predict_refuse(pane, state->why_not);
 		return;
 	}
-	replay = state->answer.predictor->replay;
 	grid_lines = (int)state->answer.rows.n + 2;
 	if (grid_lines > pane.height - PANEL_LINES - 1)
 		grid_lines = pane.height - PANEL_LINES - 1;
@@ -285,13 +348,9 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	if (grid_lines > (int)state->answer.rows.n + 2)
 		grid_lines = (int)state->answer.rows.n + 2;
 	draw_grid(state, lw_pane_part(pane, 0, 0, pane.width, grid_lines));
-	legend_y = grid_lines;
-	is_known = replay->is_ddp || replay->is_setting_known;
-	lw_pane_print(pane, 1, legend_y, is_known ? LW_STYLE_DIM : LW_STYLE_WARN,
-		"r %s   * best of the known   x extrapolated   light: short steps",
-		is_known ? "recorded" : "assumed default, as the run does not say");
-	draw_panel(
-		state, lw_pane_part(pane, 0, legend_y + 1, pane.width, pane.height - legend_y - 1));
+	draw_legend(state, pane, grid_lines);
+	draw_panel(state,
+		lw_pane_part(pane, 0, grid_lines + 1, pane.width, pane.height - grid_lines - 1));
 }
 
 /* ---- requests ----------------------------------------------------------------------------------- */
@@ -410,7 +469,8 @@ static int write(struct lw_view *view, FILE *out)
 
 static const struct lw_key_words words[] = {{LW_REQUEST_LEFT, "", NULL},
 	{LW_REQUEST_RIGHT, "", NULL}, {LW_REQUEST_UP, "", NULL},
-	{LW_REQUEST_DOWN, "ask a cell", NULL}, {LW_REQUEST_ENTER, "best", "to the best cell"},
+	{LW_REQUEST_DOWN, "ask a cell", NULL},
+	{LW_REQUEST_ENTER, "best", "to the cell marked *: what is advised, or the best"},
 	{LW_REQUEST_RESET, "recorded", NULL}, {LW_REQUEST_COPY, "copy lines", NULL},
 	{LW_REQUEST_EXPORT, "CSV", NULL}, {0}};
 

@@ -5,34 +5,39 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "tui/live.h"
+#include "tui/live_picture.h"
 
-enum { MAX_RANKS = 1024, MAX_COLUMNS = 1024, HEAD_LINES = 7, FOOT_LINES = 6, CELL_BYTES = 64 };
+enum { MAX_COLUMNS = 1024, CELL_BYTES = 64, NARROW = 60, WIDE = 76 /* columns */ };
+enum { ADVICE_BYTES = LW_ADVICE_TEXT_BYTES + 200 };
+enum { FEW_ADVICE_LINES = 3, MOST_ADVICE_LINES = 4 }; /* that the table leaves room for */
 
-#define QUIET_NS (3 * LW_NS_PER_S / 2) /* without a record */
+/* Which line everything is on; a small screen has no room for all of it. */
+struct layout {
+	int step_y, exposed_y, traffic_y;
+	bool is_brief; /* one line for step and exposed, none for traffic */
+	int table_y, n_table_lines;
+	int late_y, advice_y, n_advice_lines, notes_y;
+	int text_x; /* of what is behind a label */
+};
+
+static const struct head {
+	int n_lines, traffic_y; /* with blank lines, without, as brief as can be */
+} heads[] = {{6, 4}, {4, 3}, {2, 0}};
+enum { N_HEADS = sizeof(heads) / sizeof(heads[0]) };
+
+#define NEWS_NS (5 * LW_NS_PER_S) /* an analysis is of now for so long */
 
 static const double late_frac = 0.02; /* of a step: what is less is no news (docs/phases.md) */
 static const double persistent_frac = 0.75; /* last in at least so many */
-
-/* What one picture is made of. */
-struct picture {
-	const struct lw_live *live;
-	const struct lw_live_model *model; /* of it, or as it was when the picture was held */
-	int64_t to_ns, now_ns;
-	struct lw_live_figures job;
-	const struct lw_live_rank *ranks[MAX_RANKS]; /* by number */
-	size_t n_ranks, n_alive, n_died;
-	const struct lw_live_rank *latest; /* NULL: nobody is late */
-	struct lw_live_figures latest_figures;
-};
+static const double other_frac = 0.2;       /* so much longer or shorter is another step */
 
 /* ---- gathering -------------------------------------------------------------------------------------------- */
 
-static void insert(struct picture *picture, const struct lw_live_rank *rank)
+static void insert(struct lw_live_picture *picture, const struct lw_live_rank *rank)
 {
 	size_t at = picture->n_ranks;
 
-	if (at >= MAX_RANKS)
+	if (at >= LW_LIVE_PICTURE_RANKS)
 		return;
 	for (; at > 0 && picture->ranks[at - 1]->rank > rank->rank; at--)
 		picture->ranks[at] = picture->ranks[at - 1];
@@ -40,7 +45,7 @@ static void insert(struct picture *picture, const struct lw_live_rank *rank)
 	picture->n_ranks++;
 }
 
-static void find_latest(struct picture *picture)
+static void find_latest(struct lw_live_picture *picture)
 {
 	double least_ns = isnan(picture->job.step_ns) ? (double)LW_NS_PER_MS
 						      : late_frac * picture->job.step_ns;
@@ -58,7 +63,7 @@ static void find_latest(struct picture *picture)
 	}
 }
 
-static void gather(struct picture *picture, const struct lw_live *live)
+static void gather(struct lw_live_picture *picture, const struct lw_live *live)
 {
 	const struct lw_live_rank *rank;
 
@@ -99,7 +104,7 @@ static const char *state_text(const struct lw_live *live, char text[CELL_BYTES])
 	return text;
 }
 
-static void draw_job(const struct picture *picture, struct lw_pane pane)
+static void draw_job(const struct lw_live_picture *picture, struct lw_pane pane)
 {
 	const struct lw_live *live = picture->live;
 	char right[160], age[LW_UNIT_TEXT_BYTES], state[CELL_BYTES], died[32] = "";
@@ -109,7 +114,9 @@ static void draw_job(const struct picture *picture, struct lw_pane pane)
 
 	if (picture->n_died)
 		snprintf(died, sizeof(died), ", %zu DIED", picture->n_died);
-	snprintf(right, sizeof(right), "%s  %zu of %zu ranks alive%s  %s",
+	snprintf(right, sizeof(right),
+		pane.width < NARROW ? "%s  %zu/%zu alive%s  %s"
+				    : "%s  %zu of %zu ranks alive%s  %s",
 		lw_age_format(
 			picture->model->first_ns ? end_ns - picture->model->first_ns : 0, age),
 		picture->n_alive, picture->n_ranks, died, state_text(live, state));
@@ -123,7 +130,8 @@ static void draw_job(const struct picture *picture, struct lw_pane pane)
 		right);
 }
 
-static void draw_marks(const struct picture *picture, struct lw_pane pane, int x, int n_columns)
+static void draw_marks(
+	const struct lw_live_picture *picture, struct lw_pane pane, int x, int y, int n_columns)
 {
 	int64_t last = picture->to_ns / LW_LIVE_SLOT_NS;
 
@@ -131,329 +139,334 @@ static void draw_marks(const struct picture *picture, struct lw_pane pane, int x
 		int64_t back = last - picture->live->marks.at[i].at_ns / LW_LIVE_SLOT_NS;
 
 		if (back >= 0 && back < n_columns)
-			lw_pane_print(pane, x + n_columns - 1 - (int)back, 2, LW_STYLE_WARN, "%zu",
+			lw_pane_print(pane, x + n_columns - 1 - (int)back, y, LW_STYLE_WARN, "%zu",
 				i + 1);
 	}
 }
 
-static void draw_step(const struct picture *picture, struct lw_pane pane)
+/* The last seconds, as many as there are columns for and the job is old. */
+static void draw_steps(
+	const struct lw_live_picture *picture, struct lw_pane pane, int x, int y, bool has_marks)
 {
-	double values[MAX_COLUMNS];
-	char step[LW_UNIT_TEXT_BYTES], span[CELL_BYTES];
-	int x = 30, n, span_width;
+	double values[MAX_COLUMNS], span_s;
+	double age_s = (double)(picture->to_ns - picture->model->first_ns) * 1e-9;
+	char span[CELL_BYTES];
+	int n = pane.width - x - 12, width;
 
-	lw_pane_print(pane, 1, 1, LW_STYLE_DIM, "step");
+	if (n > MAX_COLUMNS)
+		n = MAX_COLUMNS;
+	if (n < 8 || !picture->model->first_ns)
+		return;
+	span_s = fmin(n * (double)LW_LIVE_SLOT_NS * 1e-9, fmax(age_s, 1));
+	width = snprintf(span, sizeof(span), "last %.0f s", span_s);
+	lw_live_step_series(picture->model, picture->to_ns, (size_t)n, values);
+	lw_pane_spark(pane, x, y, n, LW_STYLE_ALLREDUCE, values, (size_t)n);
+	lw_pane_text(pane, x + n + 1, y, width, LW_STYLE_DIM, span);
+	if (has_marks)
+		draw_marks(picture, pane, x, y + 1, n);
+}
+
+static void draw_step(
+	const struct lw_live_picture *picture, const struct layout *layout, struct lw_pane pane)
+{
+	int x = layout->text_x, y = layout->step_y;
+	char step[LW_UNIT_TEXT_BYTES];
+
+	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "step");
 	lw_pane_print(
-		pane, 10, 1, LW_STYLE_STRONG, "%s", lw_ns_or_unknown(picture->job.step_ns, step));
-	if (isnan(picture->job.step_ns)) {
-		lw_pane_print(pane, 13, 1, LW_STYLE_DIM, "%s",
+		pane, x, y, LW_STYLE_STRONG, "%s", lw_ns_or_unknown(picture->job.step_ns, step));
+	if (isnan(picture->job.step_ns))
+		lw_pane_print(pane, x + 3, y, LW_STYLE_DIM, "%s",
 			picture->model->has_batches || !picture->job.n_steps
 				? "no step ended in this window"
 				: "a plain program's steps are found by the analysis");
-		x = 44;
-	} else if (picture->job.steps_per_s > 0) {
-		lw_pane_print(pane, 19, 1, LW_STYLE_DIM, "%.3g/s", picture->job.steps_per_s);
-	}
-	n = pane.width - x - 12;
-	if (n > MAX_COLUMNS)
-		n = MAX_COLUMNS;
-	if (n < 8)
-		return;
-	span_width =
-		snprintf(span, sizeof(span), "last %.0f s", n * (double)LW_LIVE_SLOT_NS * 1e-9);
-	lw_live_step_series(picture->model, picture->to_ns, (size_t)n, values);
-	lw_pane_spark(pane, x, 1, n, LW_STYLE_ALLREDUCE, values, (size_t)n);
-	lw_pane_text(pane, x + n + 1, 1, span_width, LW_STYLE_DIM, span);
-	draw_marks(picture, pane, x, n);
+	else if (picture->job.steps_per_s > 0)
+		lw_pane_print(pane, x + 9, y, LW_STYLE_DIM, "%.3g/s", picture->job.steps_per_s);
+	if (!layout->is_brief)
+		draw_steps(picture, pane, isnan(picture->job.step_ns) ? 44 : 30, y,
+			layout->exposed_y > y + 1);
 }
 
-static void draw_exposed(const struct picture *picture, struct lw_pane pane)
+static uint64_t count_lost(const struct lw_live_picture *picture)
 {
-	double frac = picture->job.exposed_frac;
-	const struct lw_bar_part parts[] = {{LW_LANE_EXPOSED, frac}, {LW_LANE_COMPUTE, 1 - frac}};
-
-	lw_pane_print(pane, 1, 3, LW_STYLE_DIM, "exposed");
-	if (isnan(frac)) {
-		lw_pane_print(
-			pane, 10, 3, LW_STYLE_DIM, "? not known: %s", picture->job.why_not_exposed);
-		return;
-	}
-	lw_pane_print(pane, 10, 3, LW_STYLE_STRONG, "%.1f %%", 100 * frac);
-	lw_pane_bar(pane, 19, 3, pane.width - 44, parts, 2, 1);
-	lw_pane_legend(pane, pane.width - 23, 3, parts, 2);
-}
-
-static void draw_traffic(const struct picture *picture, struct lw_pane pane)
-{
-	char sent[LW_UNIT_TEXT_BYTES], received[LW_UNIT_TEXT_BYTES];
 	uint64_t n_lost = 0;
-	int x;
 
 	for (size_t i = 0; i < picture->n_ranks; i++)
 		n_lost += picture->ranks[i]->n_lost;
-	lw_pane_print(pane, 1, 4, LW_STYLE_DIM, "traffic");
-	x = 10 + lw_pane_print(pane, 10, 4, LW_STYLE_TEXT, "sent %s  received %s",
-			 lw_rate_or_unknown(picture->job.sent_bytes_per_s, sent),
-			 lw_rate_or_unknown(picture->job.received_bytes_per_s, received));
+	return n_lost;
+}
+
+static void draw_exposed(
+	const struct lw_live_picture *picture, const struct layout *layout, struct lw_pane pane)
+{
+	double frac = picture->job.exposed_frac;
+	const struct lw_bar_part parts[] = {{LW_LANE_EXPOSED, frac}, {LW_LANE_COMPUTE, 1 - frac}};
+	int x = layout->text_x, y = layout->exposed_y;
+
+	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "exposed");
+	if (isnan(frac)) {
+		lw_pane_print(
+			pane, x, y, LW_STYLE_DIM, "? not known: %s", picture->job.why_not_exposed);
+		return;
+	}
+	lw_pane_print(pane, x, y, LW_STYLE_STRONG, "%.1f %%", 100 * frac);
+	if (pane.width < NARROW)
+		return;
+	lw_pane_bar(pane, 19, y, pane.width - 44, parts, 2, 1);
+	lw_pane_legend(pane, pane.width - 23, y, parts, 2);
+}
+
+/* Step, exposed share and what was lost, on one line. */
+static void draw_brief(const struct lw_live_picture *picture, struct lw_pane pane)
+{
+	double frac = picture->job.exposed_frac;
+	uint64_t n_lost = count_lost(picture);
+	char step[LW_UNIT_TEXT_BYTES], exposed[CELL_BYTES] = "?";
+	int x = 6;
+
+	if (!isnan(frac))
+		snprintf(exposed, sizeof(exposed), "%.1f %%", 100 * frac);
+	lw_pane_print(pane, 1, 1, LW_STYLE_DIM, "step");
+	x += lw_pane_print(pane, x, 1, LW_STYLE_STRONG, "%s  exposed %s",
+		lw_ns_or_unknown(picture->job.step_ns, step), exposed);
+	if (n_lost)
+		lw_pane_print(
+			pane, x, 1, LW_STYLE_BAD, "  %llu lost !", (unsigned long long)n_lost);
+}
+
+/* Sockets are looked at; where operations go on and nothing goes through them, it goes where nobody looks. */
+static bool is_traffic_elsewhere(const struct lw_live_picture *picture)
+{
+	bool has_sockets = false;
+
+	for (size_t i = 0; i < picture->n_ranks; i++)
+		has_sockets |= picture->ranks[i]->has_traffic;
+	return has_sockets && isnan(picture->job.sent_bytes_per_s);
+}
+
+static void draw_traffic(
+	const struct lw_live_picture *picture, const struct layout *layout, struct lw_pane pane)
+{
+	char sent[LW_UNIT_TEXT_BYTES], received[LW_UNIT_TEXT_BYTES], lost[CELL_BYTES];
+	uint64_t n_lost = count_lost(picture);
+	enum lw_style lost_style = n_lost ? LW_STYLE_BAD : LW_STYLE_TEXT;
+	int x = layout->text_x, y = layout->traffic_y;
+
+	snprintf(lost, sizeof(lost), "dropped %llu%s", (unsigned long long)n_lost,
+		n_lost ? " !" : "");
+	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "traffic");
+	if (pane.width < WIDE) /* what must not be cut comes first */
+		x += lw_pane_print(pane, x, y, lost_style, "%s", lost) + 2;
+	if (is_traffic_elsewhere(picture))
+		x += lw_pane_print(pane, x, y, LW_STYLE_TEXT, "not seen: nothing on sockets");
+	else
+		x += lw_pane_print(pane, x, y, LW_STYLE_TEXT, "sent %s  received %s",
+			lw_rate_or_unknown(picture->job.sent_bytes_per_s, sent),
+			lw_rate_or_unknown(picture->job.received_bytes_per_s, received));
+	if (pane.width < WIDE)
+		return;
 	if (!isnan(picture->job.ops_per_s))
 		x += lw_pane_print(
-			pane, x, 4, LW_STYLE_TEXT, "  %.3g operations/s", picture->job.ops_per_s);
-	lw_pane_print(pane, x, 4, n_lost ? LW_STYLE_BAD : LW_STYLE_TEXT, "  dropped %llu%s",
-		(unsigned long long)n_lost, n_lost ? " !" : "");
-}
-
-/* ---- the ranks ------------------------------------------------------------------------------------------------- */
-
-struct row {
-	const struct picture *picture;
-	const struct lw_live_rank *rank;
-	struct lw_live_figures figures;
-	struct lw_live_figures later; /* after the window: of a picture that is held */
-};
-
-/* What is wrong with it stands before its number, where the state has no room, too. */
-static void cell_rank(const struct row *row, char text[CELL_BYTES])
-{
-	const char *sign = row->rank->ended == LW_LIVE_DIED ? "x" : row->rank->n_lost ? "!" : "";
-
-	if (row->rank->rank >= 0)
-		snprintf(text, CELL_BYTES, "%s%d", sign, row->rank->rank);
-	else
-		snprintf(text, CELL_BYTES, "%s?", sign);
-}
-
-static void cell_steps(const struct row *row, char text[CELL_BYTES])
-{
-	snprintf(text, CELL_BYTES, "%s%llu", row->picture->model->is_partial ? "+" : "",
-		(unsigned long long)(row->rank->n_steps - row->later.n_steps));
-}
-
-static void cell_step(const struct row *row, char text[CELL_BYTES])
-{
-	lw_ns_or_unknown(row->figures.step_ns, text);
-}
-
-static void cell_exposed(const struct row *row, char text[CELL_BYTES])
-{
-	if (isnan(row->figures.exposed_frac))
-		snprintf(text, CELL_BYTES, "?");
-	else
-		snprintf(text, CELL_BYTES, "%.1f %%", 100 * row->figures.exposed_frac);
-}
-
-static void cell_late(const struct row *row, char text[CELL_BYTES])
-{
-	lw_ns_or_unknown(row->figures.late_ns, text);
-}
-
-static void cell_sent(const struct row *row, char text[CELL_BYTES])
-{
-	lw_rate_or_unknown(row->figures.sent_bytes_per_s, text);
-}
-
-static void cell_received(const struct row *row, char text[CELL_BYTES])
-{
-	lw_rate_or_unknown(row->figures.received_bytes_per_s, text);
-}
-
-static void cell_ops(const struct row *row, char text[CELL_BYTES])
-{
-	if (isnan(row->figures.ops_per_s))
-		snprintf(text, CELL_BYTES, "?");
-	else
-		snprintf(text, CELL_BYTES, "%.3g", row->figures.ops_per_s);
-}
-
-static void cell_dropped(const struct row *row, char text[CELL_BYTES])
-{
-	snprintf(text, CELL_BYTES, "%llu",
-		(unsigned long long)(row->rank->n_lost - row->later.n_lost));
-}
-
-static void cell_state(const struct row *row, char text[CELL_BYTES])
-{
-	const struct lw_live *live = row->picture->live;
-	int64_t quiet_ns = row->picture->now_ns - row->rank->end_ns;
-	bool has_ended = row->rank->ended != LW_LIVE_RUNS &&
-			 !(row->picture->live->back_ns && row->rank->end_ns > row->picture->to_ns);
-	int n;
-
-	if (has_ended)
-		n = snprintf(text, CELL_BYTES, "%s",
-			row->rank->ended == LW_LIVE_DIED ? "DIED" : "ended");
-	else if (!live->closing_ns && !live->back_ns && quiet_ns > QUIET_NS)
-		n = snprintf(text, CELL_BYTES, "quiet %lld s", (long long)(quiet_ns / LW_NS_PER_S));
-	else if (row->rank == row->picture->latest)
-		n = snprintf(text, CELL_BYTES, "runs, late");
-	else
-		n = snprintf(text, CELL_BYTES, "runs");
-	if (row->rank->n_lost)
-		n += snprintf(text + n, CELL_BYTES - (size_t)n, ", lossy");
-	if (row->rank->rank < 0)
-		snprintf(text + n, CELL_BYTES - (size_t)n, ", pid %lld", (long long)row->rank->pid);
-}
-
-static const struct {
-	const char *title;
-	int width, from_width; /* shown on screens at least so wide */
-	void (*text)(const struct row *row, char text[CELL_BYTES]);
-} columns[] = {
-	{"rank", 5, 0, cell_rank}, {"steps", 7, 0, cell_steps}, {"step", 9, 0, cell_step},
-	{"exposed", 9, 0, cell_exposed}, {"late by", 9, 0, cell_late}, {"sent", 11, 72, cell_sent},
-	{"received", 11, 72, cell_received}, {"operations/s", 14, 110, cell_ops},
-	{"dropped", 9, 90, cell_dropped},
-	{"state", 13, 60, cell_state}, /* the last one is to the left */
-};
-enum { N_COLUMNS = sizeof(columns) / sizeof(columns[0]) };
-
-static enum lw_style row_style(const struct row *row)
-{
-	if (row->rank->ended == LW_LIVE_DIED || row->rank->n_lost)
-		return LW_STYLE_BAD;
-	if (row->rank->ended == LW_LIVE_EXITED)
-		return LW_STYLE_DIM;
-	return row->rank == row->picture->latest ? LW_STYLE_WARN : LW_STYLE_TEXT;
-}
-
-static void draw_row(struct lw_pane pane, int y, const struct row *row)
-{
-	int x = 0;
-
-	for (int i = 0; i < N_COLUMNS; i++) {
-		char text[CELL_BYTES];
-		enum lw_style style = row ? row_style(row) : LW_STYLE_DIM;
-
-		if (pane.width < columns[i].from_width)
-			continue;
-		if (row)
-			columns[i].text(row, text);
-		else
-			snprintf(text, sizeof(text), "%s", columns[i].title);
-		x += columns[i].width;
-		if (i == N_COLUMNS - 1)
-			lw_pane_text(pane, x - columns[i].width + 2, y,
-				pane.width - x + columns[i].width - 3, style, text);
-		else
-			lw_pane_right(pane, x, y, columns[i].width, style, text);
-	}
-}
-
-/* Return: the line after them. */
-static int draw_ranks(const struct picture *picture, struct lw_pane pane, int first_row)
-{
-	int n = (int)picture->n_ranks, room = pane.height - HEAD_LINES - FOOT_LINES, y = HEAD_LINES;
-
-	if (!n) {
-		lw_pane_print(pane, 1, HEAD_LINES - 1, LW_STYLE_DIM,
-			"no rank yet: no operation of MPI, Horovod or Gloo, and no mark was recorded");
-		return y;
-	}
-	draw_row(pane, HEAD_LINES - 1, NULL);
-	if (room < 1)
-		room = 1;
-	if (first_row > n - room)
-		first_row = n > room ? n - room : 0;
-	for (int i = first_row; i < n && i < first_row + room; i++, y++) {
-		struct row row = {.picture = picture, .rank = picture->ranks[i]};
-
-		lw_live_rank_figures(picture->model, row.rank, picture->to_ns,
-			picture->live->options.window_ns, &row.figures);
-		if (picture->to_ns < picture->model->newest_ns)
-			lw_live_rank_figures(picture->model, row.rank, picture->model->newest_ns,
-				picture->model->newest_ns - picture->to_ns, &row.later);
-		draw_row(pane, y, &row);
-	}
-	if (n > room)
-		lw_pane_print(pane, 1, y++, LW_STYLE_DIM, "ranks %d to %d of %d (Up, Down)",
-			first_row + 1, first_row + room, n);
-	return y;
+			pane, x, y, LW_STYLE_TEXT, "  %.3g operations/s", picture->job.ops_per_s);
+	lw_pane_print(pane, x, y, lost_style, "  %s", lost);
 }
 
 /* ---- the foot --------------------------------------------------------------------------------------------------- */
 
-static void draw_late(const struct picture *picture, struct lw_pane pane, int y)
+static void draw_late(
+	const struct lw_live_picture *picture, const struct layout *layout, struct lw_pane pane)
 {
 	const struct lw_live_model *model = picture->model;
 	const struct lw_live_figures *late = &picture->latest_figures;
 	char text[LW_UNIT_TEXT_BYTES], name[LW_LIVE_NAME_BYTES];
+	const struct lw_live_figures *any = picture->latest ? late : &picture->job;
+	const char *what = model->late_step ? "step" : "operation",
+		   *s = any->n_late == 1 ? "" : "s";
+	int x = layout->text_x, y = layout->late_y;
 
 	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "late");
 	if (picture->latest)
-		lw_pane_print(pane, 10, y, LW_STYLE_WARN, "%s, by %s; last in %.0f %% of %llu %s%s",
+		lw_pane_print(pane, x, y, LW_STYLE_WARN,
+			"%s, by %s; last in %.0f %% of %llu %s%s%s",
 			lw_live_name(picture->latest, name), lw_ns_or_unknown(late->late_ns, text),
-			100 * late->last_frac, (unsigned long long)late->n_late,
-			model->late_step ? "steps" : "operations",
+			100 * late->last_frac, (unsigned long long)late->n_late, what, s,
 			late->last_frac >= persistent_frac ? "" : ": they take turns");
 	else if (picture->job.n_late)
-		lw_pane_print(pane, 10, y, LW_STYLE_TEXT,
-			"nobody by more than 2 %% of a step (of %llu %s)",
-			(unsigned long long)picture->job.n_late,
-			model->late_step ? "steps" : "operations");
+		lw_pane_print(pane, x, y, LW_STYLE_TEXT,
+			"nobody by more than 2 %% of a step (of %llu %s%s)",
+			(unsigned long long)picture->job.n_late, what, s);
 	else
-		lw_pane_print(pane, 10, y, LW_STYLE_DIM, "not known: %s",
+		lw_pane_print(pane, x, y, LW_STYLE_DIM, "not known: %s",
 			model->why_not_late ? model->why_not_late
 			: model->n_groups   ? "no operation in this window"
 					    : "no operation of all ranks was recorded yet");
 }
 
-/* Return: lines. */
-static int draw_advice(
-	const struct lw_app *app, const struct picture *picture, struct lw_pane pane, int y)
+/* Of which part of the job an advice is, and how that differs from what stands above it. */
+static void tell_of_what(const struct lw_analysis *analysis, const struct lw_live_picture *picture,
+	char *text, size_t n_bytes)
+{
+	double then_ns = analysis->summary.step_ns.value, now_ns = picture->job.step_ns;
+	char age[LW_LIVE_AGE_BYTES] = "", then[LW_UNIT_TEXT_BYTES], now[LW_UNIT_TEXT_BYTES];
+	size_t n;
+
+	if (picture->live->now_ns - picture->live->shown_ns > NEWS_NS)
+		lw_live_age(picture->live, age);
+	n = (size_t)snprintf(text, n_bytes, " (from %zu steps so far%s%s",
+		analysis->summary.n_steps, age[0] ? ", " : "", age);
+	if (fabs(now_ns - then_ns) > other_frac * then_ns)
+		n += (size_t)snprintf(text + n, n_bytes - n,
+			": their mean step took %s, one takes %s now", lw_ns_format(then_ns, then),
+			lw_ns_format(now_ns, now));
+	snprintf(text + n, n_bytes - n, ")");
+}
+
+static void write_advice(
+	const struct lw_app *app, const struct lw_live_picture *picture, char text[ADVICE_BYTES])
 {
 	const struct lw_analysis *analysis = app->data->analysis;
 	uint64_t n_steps = lw_live_n_steps(picture->live);
-	char line[LW_ADVICE_TEXT_BYTES], text[LW_ADVICE_TEXT_BYTES + 64];
-	int lines;
+	int n_more = n_steps < LW_LIVE_FIRST_STEPS ? (int)(LW_LIVE_FIRST_STEPS - n_steps) : 0;
+	char line[LW_ADVICE_TEXT_BYTES], what[ADVICE_BYTES - LW_ADVICE_TEXT_BYTES];
 
-	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "advice");
 	if (!analysis && picture->live->closing_ns)
-		snprintf(text, sizeof(text), "of the whole run, once its file is closed");
-	else if (!analysis && n_steps < LW_LIVE_FIRST_STEPS)
-		snprintf(text, sizeof(text), "after %d more steps",
-			(int)(LW_LIVE_FIRST_STEPS - n_steps));
+		snprintf(text, ADVICE_BYTES, "of the whole run, once its file is closed");
+	else if (!analysis && n_more)
+		snprintf(
+			text, ADVICE_BYTES, "after %d more step%s", n_more, n_more == 1 ? "" : "s");
 	else if (!analysis)
-		snprintf(text, sizeof(text), "%s",
+		snprintf(text, ADVICE_BYTES, "%s",
 			app->data->error[0] ? app->data->error
 					    : "the steps so far are being analysed");
 	else if (!analysis->summary.n_steps)
-		snprintf(text, sizeof(text), "after more steps: none of the %zu so far counts yet",
+		snprintf(text, ADVICE_BYTES, "after more steps: none of the %zu so far counts yet",
 			analysis->summary.n_excluded);
-	else
-		snprintf(text, sizeof(text), "%s (from %zu steps so far)",
-			lw_advise_top_line(&analysis->advice, line), analysis->summary.n_steps);
-	lines = lw_pane_wrap(lw_pane_part(pane, 10, y, pane.width - 11, pane.height - y - 1), 0, 0,
-		pane.width - 11, analysis ? LW_STYLE_STRONG : LW_STYLE_TEXT, text);
-	return lines < pane.height - y - 1 ? lines : pane.height - y - 1;
+	else {
+		tell_of_what(analysis, picture, what, sizeof(what));
+		snprintf(text, ADVICE_BYTES, "%s%s", lw_advise_top_line(&analysis->advice, line),
+			what);
+	}
 }
 
-static void draw_notes(const struct lw_live *live, int64_t now_ns, struct lw_pane pane, int y)
+static void draw_advice(const struct lw_app *app, const struct layout *layout, struct lw_pane pane,
+	const char *text)
 {
+	int x = layout->text_x, n = layout->n_advice_lines;
+	struct lw_pane part = lw_pane_part(pane, x, layout->advice_y, pane.width - x - 1, n);
+	enum lw_style style = app->data->analysis ? LW_STYLE_STRONG : LW_STYLE_TEXT;
+
+	lw_pane_print(pane, 1, layout->advice_y, LW_STYLE_DIM, "advice");
+	lw_pane_wrap(part, 0, 0, part.width, style, text);
+}
+
+/* On the clock that the first line shows: how old the job was. */
+static void draw_note_time(
+	const struct lw_live *live, int64_t at_ns, struct lw_pane pane, int x, int y)
+{
+	int64_t first_ns = live->model.first_ns ? live->model.first_ns : at_ns;
+	long long s = at_ns > first_ns ? (at_ns - first_ns) / LW_NS_PER_S : 0;
+	char text[CELL_BYTES];
+
+	if (s < 3600)
+		snprintf(text, sizeof(text), "at %lld:%02lld", s / 60, s % 60);
+	else
+		snprintf(text, sizeof(text), "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+	lw_pane_text(pane, 1, y, x - 2, LW_STYLE_DIM, text);
+}
+
+static void draw_notes(const struct lw_live *live, const struct layout *layout, struct lw_pane pane)
+{
+	int x = layout->text_x, y = layout->notes_y, width = pane.width - x - 1;
+	const struct lw_live_note *fact;
+
 	for (size_t i = live->notes.n; i-- > 0 && y < pane.height;) {
 		const struct lw_live_note *note = &live->notes.at[i];
-		enum lw_style style = note->is_bad ? LW_STYLE_BAD : LW_STYLE_DIM;
-		char age[LW_UNIT_TEXT_BYTES];
 
-		lw_pane_print(
-			pane, 1, y, LW_STYLE_DIM, "%s", lw_age_format(now_ns - note->at_ns, age));
-		y += lw_pane_wrap(lw_pane_part(pane, 10, y, pane.width - 11, pane.height - y), 0, 0,
-			pane.width - 11, style, note->text);
+		draw_note_time(live, note->at_ns, pane, x, y);
+		y += lw_pane_wrap(lw_pane_part(pane, x, y, width, pane.height - y), 0, 0, width,
+			note->is_bad ? LW_STYLE_BAD : LW_STYLE_DIM, note->text);
 	}
+	lw_vec_foreach (fact, &live->facts) {
+		if (y >= pane.height)
+			return;
+		lw_pane_text(pane, 1, y, x - 2, LW_STYLE_DIM, fact->label);
+		y += lw_pane_wrap(lw_pane_part(pane, x, y, width, pane.height - y), 0, 0, width,
+			LW_STYLE_DIM, fact->text);
+	}
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+
+/* The least of the table that is worth its lines: titles, and two ranks or one and how many there are. */
+static int least_table(const struct lw_live_picture *picture)
+{
+	return 1 + (picture->n_ranks > 2 ? 2 : (int)picture->n_ranks);
+}
+
+static const struct head *choose_head(
+	const struct lw_live_picture *picture, int height, int n_advice_lines)
+{
+	int n_foot = 1 + (n_advice_lines < FEW_ADVICE_LINES ? n_advice_lines : FEW_ADVICE_LINES);
+	int i = 0;
+
+	while (i + 1 < N_HEADS && heads[i].n_lines + least_table(picture) + n_foot > height)
+		i++;
+	return &heads[i];
+}
+
+static struct layout lay_out(
+	const struct lw_live_picture *picture, struct lw_pane pane, int text_x, int n_advice_lines)
+{
+	const struct head *head = choose_head(picture, pane.height, n_advice_lines);
+	int n_advice = n_advice_lines < MOST_ADVICE_LINES ? n_advice_lines : MOST_ADVICE_LINES;
+	bool has_gap = head == heads,
+	     has_notes = has_gap && picture->live->notes.n + picture->live->facts.n > 0;
+	int most = pane.height - head->n_lines - 1, n = 1 + (int)picture->n_ranks, y;
+	struct layout layout = {.step_y = 1,
+		.exposed_y = has_gap ? 3 : 2,
+		.traffic_y = head->traffic_y,
+		.is_brief = !head->traffic_y,
+		.table_y = head->n_lines,
+		.text_x = text_x};
+
+	if (n > most - n_advice - has_notes)
+		n = most - n_advice - has_notes;
+	if (n < least_table(picture))
+		n = least_table(picture);
+	layout.n_table_lines = n < most ? n : 0; /* one line of advice is worth more */
+	y = head->n_lines + layout.n_table_lines;
+	has_gap &= y + 2 + n_advice_lines <= pane.height;
+	layout.late_y = y + has_gap;
+	layout.advice_y = layout.late_y + 1;
+	most = pane.height - layout.advice_y - has_notes;
+	layout.n_advice_lines = n_advice_lines < most ? n_advice_lines : most;
+	layout.notes_y = layout.advice_y + layout.n_advice_lines;
+	return layout;
 }
 
 void lw_live_draw(struct lw_app *app, struct lw_pane pane)
 {
-	struct picture picture;
-	int y;
+	int text_x = pane.width < NARROW ? 9 : 10, width = pane.width - text_x - 1;
+	struct lw_live_picture picture;
+	struct layout layout;
+	char advice[ADVICE_BYTES];
 
 	gather(&picture, app->live);
+	write_advice(app, &picture, advice);
+	layout = lay_out(&picture, pane, text_x,
+		lw_pane_wrap(
+			lw_pane_part(pane, 0, 0, width, 0), 0, 0, width, LW_STYLE_TEXT, advice));
 	draw_job(&picture, pane);
-	draw_step(&picture, pane);
-	draw_exposed(&picture, pane);
-	draw_traffic(&picture, pane);
-	y = draw_ranks(&picture, pane, app->live->first_row);
-	if (y + FOOT_LINES <= pane.height)
-		y++;
-	draw_late(&picture, pane, y++);
-	y += draw_advice(app, &picture, pane, y);
-	draw_notes(app->live, picture.now_ns, pane, y);
+	if (layout.is_brief) {
+		draw_brief(&picture, pane);
+	} else {
+		draw_step(&picture, &layout, pane);
+		draw_exposed(&picture, &layout, pane);
+		draw_traffic(&picture, &layout, pane);
+	}
+	lw_live_draw_table(
+		&picture, pane, layout.table_y, layout.n_table_lines, app->live->first_row);
+	draw_late(&picture, &layout, pane);
+	draw_advice(app, &layout, pane, advice);
+	draw_notes(app->live, &layout, pane);
 }

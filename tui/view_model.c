@@ -213,12 +213,18 @@ static void done(struct lw_view *view)
 	lw_table_done(&state->costs);
 }
 
+static struct lw_table *table_of(struct lw_model_state *state)
+{
+	return state->side == LW_MODEL_COSTS ? &state->costs : &state->figures;
+}
+
 static void draw(struct lw_view *view, struct lw_pane pane)
 {
 	static void (*const draws[LW_MODEL_SIDES])(struct lw_model_state *, struct lw_pane) = {
 		draw_figures, lw_model_costs_draw, lw_model_scaling_draw};
 	static const char *const names[LW_MODEL_SIDES] = {"figures", "costs", "scaling"};
 	struct lw_model_state *state = view->state;
+	char place[LW_TABLE_TEXT_BYTES];
 	int x = 1;
 
 	for (int i = 0; i < LW_MODEL_SIDES; i++) {
@@ -231,6 +237,9 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 		state->n_made < state->scaling.n_forecasts)
 		lw_pane_print(pane, x + 2, 0, LW_STYLE_WARN, "predicting: %zu of %zu",
 			state->n_made, state->scaling.n_forecasts);
+	if (state->side != LW_MODEL_SCALING && table_of(state)->n_rows)
+		lw_pane_right(pane, pane.width - 1, 0, pane.width - x - 2, LW_STYLE_DIM,
+			lw_table_place(table_of(state), place));
 	draws[state->side](state, lw_pane_part(pane, 0, 1, pane.width, pane.height - 1));
 }
 
@@ -251,11 +260,6 @@ static bool request(struct lw_view *view, const struct lw_input *input)
 		return lw_model_scaling_request(state, input->request);
 	inner.y -= 1; /* what the replay misses */
 	return lw_table_request(&state->figures, &inner);
-}
-
-static struct lw_table *table_of(struct lw_model_state *state)
-{
-	return state->side == LW_MODEL_COSTS ? &state->costs : &state->figures;
 }
 
 static bool find(struct lw_view *view, const char *text, int by)

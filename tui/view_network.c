@@ -372,6 +372,7 @@ static void follow(struct lw_view *view)
 
 	if (rank != state->seen_rank && rank >= 0)
 		lw_table_select(&state->tables[RANKS], (size_t)rank);
+	lw_table_mark(&state->tables[RANKS], rank);
 	state->seen_rank = rank;
 }
 

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view_overview.c - how long a step is, what of it is exposed, who is slow, what to change: on one screen. */
 #include <math.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "tui/app.h"
+#include "tui/overview_words.h"
 #include "tui/parts.h"
 
 enum {
 	MOST_ADVICE_LINES = 4, /* beside ranks that would fill the screen */
 	ADVICE_FROM = 9,
 	LEAST_TOP_LINES = 10, /* the step, its parts, the first ranks */
-	BAR_FROM = 52,        /* column of the ranks' bars */
+	BAR_FROM = 59,        /* column of the ranks' bars */
+	LATE_WIDTH = 17,
+	MOST_SLOWEST_LINES = 2,
 };
 
 struct overview {
 	size_t rank, top;          /* selected; first on the screen */
 	int ranks_y, n_rank_lines; /* where they stand, for clicks */
-	int slowest_y, quality_y;  /* what stands between is the advice */
+	int slowest_y, advice_y, quality_y;
 };
 
 /* Names of their own where a part is not the phase whose lane it has. */
@@ -50,24 +54,44 @@ static double parts_of(const struct lw_summary *summary, const struct lw_rank_su
 
 /* ---- drawing ------------------------------------------------------------------------------------ */
 
+/* The mean, as of all that stands below it; and what most steps take, where that is another time. */
+static void draw_length(const struct lw_summary *summary, struct lw_pane pane)
+{
+	static const double other_frac = 0.02;
+	const struct lw_figure *mean = &summary->mean_step_ns;
+	double most_ns = summary->step_ns.value;
+	bool is_skewed = fabs(most_ns - mean->value) > other_frac * mean->value;
+	char step[LW_UNIT_TEXT_BYTES], low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
+	char text[160];
+	int n, ends[2];
+	int x = 1 + lw_pane_print(pane, 1, 0, LW_STYLE_STRONG, "A step takes %s",
+			    lw_ns_or_unknown(mean->value, step));
+
+	if (is_skewed)
+		x += lw_pane_print(pane, x, 0, LW_STYLE_STRONG, ", most take %s",
+			lw_ns_or_unknown(most_ns, step));
+	n = snprintf(text, sizeof(text), "%s 95 %%: %s to %s", is_skewed ? "mean" : "mean,",
+		lw_ns_or_unknown(mean->low, low), lw_ns_or_unknown(mean->high, high));
+	ends[1] = n;
+	n += snprintf(text + n, sizeof(text) - (size_t)n, "; %zu steps", summary->n_steps);
+	ends[0] = n;
+	snprintf(text + n, sizeof(text) - (size_t)n, ", %zu left out", summary->n_excluded);
+	for (int i = 0; i < 2 && x + 3 + lw_text_width(text) > pane.width; i++)
+		text[ends[i]] = 0; /* rather less than cut in a word */
+	lw_pane_print(pane, x + 2, 0, LW_STYLE_DIM, "%s", text);
+}
+
 static void draw_step(const struct lw_summary *summary, struct lw_pane pane)
 {
-	char step[LW_UNIT_TEXT_BYTES], low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
+	char step[LW_UNIT_TEXT_BYTES];
 	const struct lw_figure *exposed = &summary->exposed_frac;
-	int x;
 
-	if (!isfinite(summary->step_ns.value)) {
+	if (!isfinite(summary->mean_step_ns.value)) {
 		lw_pane_wrap(pane, 1, 0, pane.width - 2, LW_STYLE_WARN,
 			summary->step_ns.why ? summary->step_ns.why : "no step was found");
 		return;
 	}
-	x = 1 + lw_pane_print(pane, 1, 0, LW_STYLE_STRONG, "A step takes %s",
-			lw_ns_or_unknown(summary->step_ns.value, step));
-	lw_pane_print(pane, x + 2, 0, LW_STYLE_DIM,
-		"95 %%: %s to %s; %zu steps counted, %zu left out",
-		lw_ns_or_unknown(summary->step_ns.low, low),
-		lw_ns_or_unknown(summary->step_ns.high, high), summary->n_steps,
-		summary->n_excluded);
+	draw_length(summary, pane);
 	if (isfinite(exposed->value))
 		lw_pane_print(pane, 1, 1, exposed->value > 0.3 ? LW_STYLE_WARN : LW_STYLE_STRONG,
 			"Exposed communication: %s%.0f %% of the mean step, %s that no computing hides",
@@ -84,6 +108,8 @@ static int draw_bar(const struct lw_summary *summary, struct lw_pane pane, int y
 {
 	struct lw_bar_part parts[LW_EXPOSED_PARTS];
 	double whole_ns = parts_of(summary, NULL, parts);
+	/* it was not recorded when ranks wait */
+	bool is_bound = summary->exposed_ns.how == LW_ASSUMED;
 	int x = 1, lines = 2;
 
 	if (!(whole_ns > 0))
@@ -91,20 +117,23 @@ static int draw_bar(const struct lw_summary *summary, struct lw_pane pane, int y
 	lw_pane_bar(pane, 1, y, pane.width - 2, parts, LW_EXPOSED_PARTS, whole_ns);
 	for (int i = 0; i < LW_EXPOSED_PARTS; i++) {
 		const struct lw_lane_look *look = &lw_lanes[looks[i].lane];
-		char number[LW_UNIT_TEXT_BYTES];
-		int width = 2 + lw_text_width(looks[i].name) + 1 +
-			    lw_text_width(lw_ns_or_unknown(parts[i].amount, number));
+		/* what follows computing is what is exposed, by what went on then */
+		const char *lead = i != 1 ? "" : is_bound ? "exposed, at most: " : "exposed: ";
+		char number[LW_UNIT_TEXT_BYTES], text[64];
+		int width;
 
-		if (i == 1) /* what follows computing is what is exposed, by what went on then */
-			x += lw_pane_print(pane, x, y + lines - 1, LW_STYLE_DIM, "exposed:") + 1;
-		if (x > 1 && x + width > pane.width - 1) {
+		snprintf(text, sizeof(text), "%s %s%s", looks[i].name,
+			is_bound && i == LW_EXPOSED_COMPUTE ? "at least " : "",
+			lw_ns_or_unknown(parts[i].amount, number));
+		width = 2 + lw_text_width(text);
+		if (x > 1 && x + lw_text_width(lead) + width > pane.width - 1) {
 			x = 1;
 			lines++;
 		}
+		x += lw_pane_print(pane, x, y + lines - 1, LW_STYLE_DIM, "%s", lead);
 		lw_pane_rune(
 			pane, x, y + lines - 1, look->style, lw_glyph(pane.cells, look->glyph));
-		lw_pane_print(
-			pane, x + 2, y + lines - 1, LW_STYLE_TEXT, "%s %s", looks[i].name, number);
+		lw_pane_print(pane, x + 2, y + lines - 1, LW_STYLE_TEXT, "%s", text);
 		x += width + 3;
 	}
 	return lines;
@@ -112,9 +141,9 @@ static int draw_bar(const struct lw_summary *summary, struct lw_pane pane, int y
 
 static void draw_steps(const struct lw_brief *brief, struct lw_pane pane, int y)
 {
-	char least[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES], text[96];
+	char least[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES], text[96], label[48] = "Steps";
 	double least_ns = INFINITY, most_ns = -INFINITY;
-	int width;
+	int width, x;
 
 	if (brief->n_steps < 2)
 		return;
@@ -124,10 +153,17 @@ static void draw_steps(const struct lw_brief *brief, struct lw_pane pane, int y)
 	}
 	snprintf(text, sizeof(text), "%s to %s", lw_ns_or_unknown(least_ns, least),
 		lw_ns_or_unknown(most_ns, most));
-	width = pane.width - 10 - lw_text_width(text);
-	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "Steps");
-	width = lw_pane_spark(pane, 7, y, width, LW_STYLE_TEXT, brief->step_ns, brief->n_steps);
-	lw_pane_print(pane, 7 + width + 2, y, LW_STYLE_DIM, "%s", text);
+	width = pane.width - 5 - lw_text_width(text) - lw_text_width(label);
+	if (width > 0 && brief->n_steps > (size_t)width) { /* what one sees are not single steps */
+		width -= (int)sizeof(", longest of 99") - 1;
+		width = width > 1 ? width : 1;
+		snprintf(label, sizeof(label), "Steps, longest of %zu",
+			(brief->n_steps + (size_t)width - 1) / (size_t)width);
+	}
+	x = 2 + lw_pane_print(pane, 1, y, LW_STYLE_DIM, "%s", label);
+	width = pane.width - x - 3 - lw_text_width(text);
+	width = lw_pane_spark(pane, x, y, width, LW_STYLE_TEXT, brief->step_ns, brief->n_steps);
+	lw_pane_print(pane, x + width + 2, y, LW_STYLE_DIM, "%s", text);
 }
 
 static const struct lw_straggler *straggler_of(const struct lw_summary *summary, int32_t rank)
@@ -143,19 +179,18 @@ static void draw_rank(const struct lw_summary *summary, size_t r, struct lw_pane
 {
 	const struct lw_rank_summary *rank = &summary->ranks.at[r];
 	const struct lw_straggler *late = straggler_of(summary, rank->rank);
-	const double figures[] = {rank->step_ns.value, rank->compute_ns.value,
-		rank->exposed_ns.value, late ? late->late_ns.value : (double)NAN};
+	const double figures[] = {
+		rank->step_ns.value, rank->compute_ns.value, rank->exposed_ns.value};
 	struct lw_bar_part parts[LW_EXPOSED_PARTS];
+	char text[LW_OVERVIEW_LINE_BYTES];
 
 	lw_pane_print(pane, 1, y, LW_STYLE_TEXT, "%6d", rank->rank);
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
-		char text[LW_UNIT_TEXT_BYTES];
-		bool is_late = i == 3;
-
-		lw_pane_right(pane, 18 + 11 * (int)i, y, 10,
-			is_late ? LW_STYLE_WARN : LW_STYLE_TEXT,
-			is_late && !late ? "-" : lw_ns_or_unknown(figures[i], text));
+		lw_pane_right(pane, 18 + 11 * (int)i, y, 10, LW_STYLE_TEXT,
+			lw_ns_or_unknown(figures[i], text));
 	}
+	lw_pane_right(pane, BAR_FROM - 1, y, LATE_WIDTH, LW_STYLE_WARN,
+		late ? lw_overview_late(late, text) : "-");
 	if (is_selected) {
 		lw_pane_restyle(pane, 0, y, BAR_FROM - 1, LW_STYLE_SELECTED);
 		lw_pane_rune(pane, 0, y, LW_STYLE_SELECTED, lw_glyph(pane.cells, LW_GLYPH_CURSOR));
@@ -173,8 +208,8 @@ static void draw_ranks(struct overview *o, const struct lw_summary *summary, str
 	o->n_rank_lines = (int)n_lines;
 	for (size_t r = 0; r < summary->ranks.n; r++)
 		whole_ns = fmax(whole_ns, summary->ranks.at[r].step_ns.value);
-	lw_pane_print(
-		pane, 1, 0, LW_STYLE_DIM, "  rank       step    compute    exposed    is late");
+	lw_pane_print(pane, 1, 0, LW_STYLE_DIM,
+		"  rank       step    compute    exposed     last in steps");
 	if (summary->ranks.n > n_lines)
 		lw_pane_print(
 			pane, BAR_FROM, 0, LW_STYLE_DIM, "%zu ranks: Up, Down", summary->ranks.n);
@@ -188,72 +223,49 @@ static void draw_ranks(struct overview *o, const struct lw_summary *summary, str
 		draw_rank(summary, o->top + i, pane, 1 + (int)i, o->top + i == o->rank, whole_ns);
 }
 
-static void draw_slowest(const struct lw_summary *summary, struct lw_pane pane, int y)
+/* Return: lines. */
+static int draw_slowest(const struct lw_summary *summary, struct lw_pane pane, int y, int lines)
 {
-	const struct lw_straggler *worst = NULL;
-	char late[LW_UNIT_TEXT_BYTES];
+	char text[LW_OVERVIEW_LINE_BYTES];
 
-	for (size_t i = 0; i < summary->stragglers.n; i++)
-		if (!worst || summary->stragglers.at[i].steps_frac *
-					      summary->stragglers.at[i].late_ns.value >
-				      worst->steps_frac * worst->late_ns.value)
-			worst = &summary->stragglers.at[i];
-	if (!worst)
-		lw_pane_print(pane, 1, y, LW_STYLE_TEXT, "Slowest rank: %s",
-			summary->ranks.n < 2 ? "one rank is in this run" : "none stands out");
-	else
-		lw_pane_print(pane, 1, y, LW_STYLE_WARN,
-			"Slowest rank: %d, last in %.0f %% of the steps, %s after the first%s",
-			worst->rank, 100 * worst->steps_frac,
-			lw_ns_or_unknown(worst->late_ns.value, late),
-			worst->is_persistent ? "" : "; ranks take turns");
+	return lw_pane_fit(pane, 1, y, pane.width - 2, lines,
+		summary->stragglers.n ? LW_STYLE_WARN : LW_STYLE_TEXT,
+		lw_overview_slowest(summary, text), "");
 }
 
-static const char *plural(unsigned long long n)
-{
-	return n == 1 ? "" : "s";
-}
-
-/* What the line says of ranks: how many of them nobody recorded. */
-static const char *missing_text(const struct lw_brief *brief, char text[LW_UNIT_TEXT_BYTES])
-{
-	if (!brief->is_size_known)
-		return "ranks missing: not known";
-	snprintf(text, LW_UNIT_TEXT_BYTES, "%llu rank%s missing",
-		(unsigned long long)brief->n_missing_ranks, plural(brief->n_missing_ranks));
-	return text;
-}
-
-static void draw_quality(const struct lw_brief *brief, struct lw_pane pane, int y)
-{
-	bool is_bad = brief->n_lost || brief->n_missing_ranks || !brief->is_size_known ||
-		      !brief->is_closed;
-	char missing[LW_UNIT_TEXT_BYTES];
-
-	lw_pane_print(pane, 1, y, is_bad ? LW_STYLE_WARN : LW_STYLE_DIM,
-		"Quality: %llu record%s lost, %s, %llu remark%s%s%s",
-		(unsigned long long)brief->n_lost, plural(brief->n_lost),
-		missing_text(brief, missing), (unsigned long long)brief->n_remarks,
-		plural(brief->n_remarks), brief->is_closed ? "" : ", not closed in order",
-		brief->n_remarks || is_bad ? " (- lists them)" : "");
-}
-
-/* The first of several, or that there are others: a line that looks like all of it would hide them. Return: lines. */
+/* And that there are others: a line that looks like all of it would hide them. Return: lines. */
 static int draw_advice(const struct lw_brief *brief, struct lw_pane pane, int lines)
 {
-	char text[LW_ADVICE_TEXT_BYTES + 32], end[64] = "";
-	unsigned long long n_others = brief->n_advice - (brief->is_advised ? 1 : 0);
+	char end[64] = "";
 
-	snprintf(text, sizeof(text), "%s", brief->advice);
-	if (brief->is_advised && n_others) {
-		snprintf(text, sizeof(text), "first of %llu: %s", n_others + 1, brief->advice);
-		snprintf(end, sizeof(end), " (8 shows all)");
-	} else if (n_others) {
-		snprintf(end, sizeof(end), " (8 shows %llu other%s)", n_others, plural(n_others));
-	}
+	if (brief->n_advice > 1)
+		snprintf(end, sizeof(end), " (8 shows all %llu)",
+			(unsigned long long)brief->n_advice);
+	else if (brief->n_advice && !brief->is_advised)
+		snprintf(end, sizeof(end), " (8 tells more)");
 	if (lines * pane.width < 3 * lw_text_width(end))
 		snprintf(end, sizeof(end), " (8)");
-	return lw_pane_fit(pane, 0, 0, pane.width, lines, LW_STYLE_TEXT, text, end);
+	return lw_pane_fit(pane, 0, 0, pane.width, lines, LW_STYLE_TEXT, brief->advice, end);
+}
+
+/* Every advice in a line, if there is room for all. Return: lines. */
+static int draw_lines(const struct lw_brief *brief, struct lw_pane pane, int y, int room)
+{
+	const char *line = brief->lines;
+	int n = 0;
+
+	if (brief->n_advice < 2 || brief->n_advice > (uint64_t)(room > 0 ? room : 0))
+		return 0;
+	while (*line && n < room) {
+		char text[LW_ADVICE_TEXT_BYTES];
+		size_t n_bytes = strcspn(line, "\n");
+
+		snprintf(text, sizeof(text), "%.*s", (int)n_bytes, line);
+		lw_pane_text(pane, ADVICE_FROM, y + n++, pane.width - ADVICE_FROM - 1, LW_STYLE_DIM,
+			text);
+		line += n_bytes + (line[n_bytes] == '\n');
+	}
+	return n;
 }
 
 static void draw_nothing(const struct lw_data *data, struct lw_pane pane)
@@ -265,11 +277,17 @@ static void draw_nothing(const struct lw_data *data, struct lw_pane pane)
 			data->facts[0] ? ": " : "", data->stage ? data->stage : "reading");
 }
 
-/* What ranks leave free, some lines in any case. */
-static int advice_lines(const struct lw_brief *brief, const struct lw_pane *pane, int y)
+struct below { /* lines below the ranks, the last is the quality */
+	int n_slowest, n_advice, n_lines;
+};
+
+/* What ranks leave free, some lines in any case. @y: where the ranks begin. */
+static struct below lines_below(const struct lw_brief *brief, const struct lw_pane *pane, int y)
 {
-	int room = pane->height - 2, ranks = (int)brief->summary.ranks.n + 1;
-	int lines = room - y - ranks;
+	struct lw_pane none = lw_pane_part(*pane, 0, 0, pane->width, 0);
+	int room = pane->height - 2, free = room - y - (int)brief->summary.ranks.n - 1;
+	struct below below;
+	int lines = free;
 
 	if (lines < MOST_ADVICE_LINES)
 		lines = MOST_ADVICE_LINES;
@@ -277,8 +295,13 @@ static int advice_lines(const struct lw_brief *brief, const struct lw_pane *pane
 		lines = room - LEAST_TOP_LINES;
 	if (lines > room - y)
 		lines = room - y;
-	return draw_advice(brief, lw_pane_part(*pane, 0, 0, pane->width - ADVICE_FROM - 1, 0),
-		lines > 1 ? lines : 1);
+	below.n_advice = draw_advice(brief,
+		lw_pane_part(*pane, 0, 0, pane->width - ADVICE_FROM - 1, 0), lines > 1 ? lines : 1);
+	free -= below.n_advice;
+	below.n_slowest = draw_slowest(&brief->summary, none, 0, free > 0 ? MOST_SLOWEST_LINES : 1);
+	free -= below.n_slowest - 1;
+	below.n_lines = draw_lines(brief, none, 0, free - 1);
+	return below;
 }
 
 static void draw(struct lw_view *view, struct lw_pane pane)
@@ -286,7 +309,10 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	struct overview *o = view->state;
 	const struct lw_brief *brief = lw_data_brief(view->data);
 	struct lw_pane top = lw_pane_part(pane, 0, 0, pane.width, pane.height - 3);
-	int n_advice, y = 2, bottom;
+	char quality[LW_OVERVIEW_LINE_BYTES];
+	struct below below;
+	int y = 2, bottom;
+	bool is_bad;
 
 	if (!brief) {
 		draw_nothing(view->data, pane);
@@ -299,20 +325,26 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	draw_steps(brief, top, y++);
 	if (pane.height > 16)
 		y++;
-	n_advice = advice_lines(brief, &pane, y);
-	bottom = pane.height - 2 - n_advice;
+	below = lines_below(brief, &pane, y);
+	bottom = pane.height - 1 - below.n_slowest - below.n_advice - below.n_lines;
 	if (view->focus->rank >= 0 && (size_t)view->focus->rank < brief->summary.ranks.n)
 		o->rank = (size_t)view->focus->rank; /* selected elsewhere */
 	o->ranks_y = y + 1;
 	o->slowest_y = bottom;
+	o->advice_y = bottom + below.n_slowest;
 	o->quality_y = pane.height - 1;
 	draw_ranks(o, &brief->summary, lw_pane_part(top, 0, y, pane.width, bottom - y));
-	draw_slowest(&brief->summary, pane, bottom);
-	lw_pane_print(pane, 1, bottom + 1, LW_STYLE_STRONG, "Advice:");
+	draw_slowest(&brief->summary, pane, bottom, below.n_slowest);
+	bottom += below.n_slowest;
+	lw_pane_print(pane, 1, bottom, LW_STYLE_STRONG, "Advice:");
 	draw_advice(brief,
-		lw_pane_part(pane, ADVICE_FROM, bottom + 1, pane.width - ADVICE_FROM - 1, n_advice),
-		n_advice);
-	draw_quality(brief, pane, pane.height - 1);
+		lw_pane_part(
+			pane, ADVICE_FROM, bottom, pane.width - ADVICE_FROM - 1, below.n_advice),
+		below.n_advice);
+	draw_lines(brief, pane, bottom + below.n_advice, below.n_lines);
+	lw_overview_quality(brief, &is_bad, quality);
+	lw_pane_text(pane, 1, pane.height - 1, pane.width - 2,
+		is_bad ? LW_STYLE_WARN : LW_STYLE_DIM, quality);
 }
 
 /* ---- requests ------------------------------------------------------------------------------------ */
@@ -334,10 +366,10 @@ static void click(struct lw_view *view, int y)
 	const struct overview *o = view->state;
 	const struct lw_brief *brief = lw_data_brief(view->data);
 	size_t rank = o->top + (size_t)(y - o->ranks_y);
-	const char *to = y == o->slowest_y   ? "ranks"
-			 : y == o->quality_y ? "log"
-			 : y > o->slowest_y  ? "advice"
-					     : "timeline";
+	const char *to = y < o->slowest_y   ? "timeline"
+			 : y < o->advice_y  ? "ranks"
+			 : y < o->quality_y ? "advice"
+					    : "log";
 
 	if (!brief)
 		return;

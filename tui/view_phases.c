@@ -27,6 +27,14 @@ struct state {
 
 /* ---- columns ------------------------------------------------------------------------------------ */
 
+/* A tensor that no step sends has no phases, which is another thing than not to know them. */
+static const char *no_figure(const void *context, size_t row)
+{
+	const struct lw_phase_rows *rows = context;
+
+	return rows->stats && !rows->stats[row].n ? "-" : "?";
+}
+
 static double figure(const void *context, size_t row, int key)
 {
 	const struct lw_phase_rows *rows = context;
@@ -117,7 +125,7 @@ static void draw_parts(const struct lw_phase_rows *rows, size_t row, struct lw_p
 		lw_pane_rune(
 			cell, cell.width - 1, 0, LW_STYLE_WARN, lw_glyph(cell.cells, LW_GLYPH_CUT));
 	if (!(sum > 0))
-		lw_pane_print(cell, 0, 0, LW_STYLE_DIM, "?");
+		lw_pane_print(cell, 0, 0, LW_STYLE_DIM, "%s", no_figure(rows, row));
 }
 
 static const enum lw_lane overlap_lanes[] = {LW_LANE_COMPUTE, LW_LANE_EXPOSED, LW_LANE_IDLE};
@@ -143,7 +151,7 @@ static void draw_phases(const void *context, size_t row, struct lw_pane cell)
 #define NS(text, columns, figure_key, name)                                                        \
 	{                                                                                          \
 		.title = (text), .width = (columns), .number = figure, .key = (figure_key),        \
-		.format = lw_ns_format, .csv = (name)                                              \
+		.format = lw_ns_format, .csv = (name), .unknown = no_figure                        \
 	}
 #define OVERLAP_COLUMNS                                                                            \
 	NS("step", 7, LW_PHASE_STEP, "step_ns"),                                                   \
@@ -314,9 +322,11 @@ static void follow(struct lw_view *view)
 	const int32_t now[N_SIDES] = {focus->step, focus->rank, focus->tensor};
 	const int32_t before[N_SIDES] = {state->seen.step, state->seen.rank, state->seen.tensor};
 
-	for (int i = 0; i < N_SIDES; i++)
+	for (int i = 0; i < N_SIDES; i++) {
+		lw_table_mark(&state->tables[i], now[i]);
 		if (now[i] != before[i] && now[i] >= 0)
 			lw_table_select(&state->tables[i], (size_t)now[i]);
+	}
 	state->seen = *focus;
 	if (focus->step != state->shown_step &&
 		focus->step < (int32_t)lw_run_n_steps(view->data->analysis->run)) {
@@ -335,8 +345,9 @@ static void draw_heading(struct lw_view *view, struct lw_pane pane)
 	int x;
 
 	if (state->side == BY_STEP)
-		snprintf(text, sizeof(text), "By step: mean of %zu rank%s.  x: left out of means",
-			run->ranks.n, run->ranks.n == 1 ? "" : "s");
+		snprintf(text, sizeof(text), "By step: mean of %zu rank%s.  x: left out of means%s",
+			run->ranks.n, run->ranks.n == 1 ? "" : "s",
+			state->seen.step == LW_NONE ? "" : "  *: selected");
 	else if (state->side == BY_RANK && state->shown_step != LW_NONE)
 		snprintf(text, sizeof(text), "By rank: step %d%s  ([ ] another, a the mean)",
 			state->shown_step,

@@ -320,6 +320,7 @@ static void follow(struct lw_view *view)
 
 	if (rank != state->seen_rank && rank >= 0)
 		lw_table_select(&state->table, (size_t)rank);
+	lw_table_mark(&state->table, rank);
 	state->seen_rank = rank;
 	state->map.row = lw_table_row(&state->table);
 	state->map.column = view->focus->step == LW_NONE ? SIZE_MAX : (size_t)view->focus->step;

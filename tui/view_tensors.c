@@ -4,199 +4,26 @@
  *
  * Enter opens what is selected in the lower half, Esc closes it.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tui/app.h"
-#include "tui/batch_rows.h"
 #include "tui/parts.h"
-#include "tui/tensor_stats.h"
+#include "tui/tensor_columns.h"
 #include "tui/tensor_text.h"
+#include "tui/tensor_unsent.h"
 
 enum side { TENSORS, PATTERNS, OF_STEP, N_SIDES };
 
-struct rows { /* the context of a table */
-	const struct lw_run *run;
-	struct lw_tensor_stats *stats;
-	struct lw_batch_row *batches;
-};
-
 struct state {
 	struct lw_table tables[N_SIDES];
-	struct rows rows[N_SIDES];
+	struct lw_tensor_rows rows[N_SIDES];
 	enum side side;
 	bool is_made[N_SIDES];
 	bool has_details, was_open;
 	int32_t shown_step; /* of OF_STEP */
 	int32_t seen_tensor;
 	int details_top; /* line */
-};
-
-/* ---- columns of tensors ------------------------------------------------------------------------- */
-
-static double statistic(const void *context, size_t row, int key)
-{
-	const struct rows *rows = context;
-
-	return *(const double *)((const char *)&rows->stats[row] + key);
-}
-
-static const char *name_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
-{
-	const struct rows *rows = context;
-
-	(void)text;
-	return rows->run->tensors.at[row].name;
-}
-
-static const char *dtype_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
-{
-	const struct rows *rows = context;
-	int dtype = rows->run->tensors.at[row].dtype;
-	const char *name = lw_dtype_name(dtype);
-
-	(void)text;
-	return dtype && name ? name : "?";
-}
-
-static const char *last_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
-{
-	const struct rows *rows = context;
-	const struct lw_tensor_stats *stats = &rows->stats[row];
-
-	if (stats->last_rank == LW_NONE)
-		return isnan(stats->last_frac) ? "?" : "none";
-	snprintf(text, LW_TABLE_TEXT_BYTES, "%d: %.0f %%",
-		rows->run->ranks.at[stats->last_rank].rank, 100 * stats->last_frac);
-	return text;
-}
-
-static double times(const void *context, size_t row, int key)
-{
-	const struct rows *rows = context;
-
-	(void)key;
-	return (double)rows->stats[row].n;
-}
-
-#define STATISTIC(text, columns, member, how, name)                                                \
-	{                                                                                          \
-		.title = (text), .width = (columns), .number = statistic,                          \
-		.key = (int)offsetof(struct lw_tensor_stats, member), .format = (how),             \
-		.csv = (name)                                                                      \
-	}
-
-enum { READY_COLUMN = 2 };
-
-static const struct lw_table_column tensor_columns[] = {
-	{.title = "tensor", .width = 17, .is_left = true, .grows = true, .text = name_text},
-	STATISTIC("bytes", 8, bytes, lw_bytes_format, "bytes"),
-	STATISTIC("ready", 7, ready_ns, lw_ns_format, "ready_ns"),
-	STATISTIC("spread", 7, spread_ns, lw_ns_format, "spread_ns"),
-	{.title = "last rank", .width = 9, .text = last_text},
-	STATISTIC("exposed", 7, exposed_frac, lw_percent_format, "exposed_frac"),
-	STATISTIC("mates", 5, mates, lw_count_format, "n_mates"),
-	STATISTIC("NEGOTIATE", 9, negotiate_ns, lw_ns_format, "negotiate_ns"),
-	STATISTIC("WAIT", 7, wait_ns, lw_ns_format, "wait_ns"),
-	STATISTIC("ALLREDUCE", 9, allreduce_ns, lw_ns_format, "allreduce_ns"),
-	STATISTIC("MISC", 7, misc_ns, lw_ns_format, "misc_ns"),
-	{.title = "dtype", .width = 8, .is_left = true, .text = dtype_text},
-	{.title = "times", .width = 6, .number = times, .format = lw_count_format, .csv = "n"},
-};
-
-/* ---- columns of batches ------------------------------------------------------------------------- */
-
-static double batch_figure(const void *context, size_t row, int key)
-{
-	const struct rows *rows = context;
-
-	return *(const double *)((const char *)&rows->batches[row] + key);
-}
-
-static const struct lw_group *group_of(const struct rows *rows, size_t row)
-{
-	return &rows->run->groups.at[rows->batches[row].group];
-}
-
-static const char *order_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
-{
-	(void)context;
-	snprintf(text, LW_TABLE_TEXT_BYTES, "%zu", row + 1);
-	return text;
-}
-
-static double order_value(const void *context, size_t row)
-{
-	(void)context;
-	return (double)row;
-}
-
-static double n_tensors(const void *context, size_t row, int key)
-{
-	const struct rows *rows = context;
-	const struct lw_batch *batch = lw_group_any_batch(rows->run, group_of(rows, row), NULL);
-
-	(void)key;
-	return batch->n_members ? (double)batch->n_members : (double)NAN;
-}
-
-static double n_times(const void *context, size_t row, int key)
-{
-	const struct rows *rows = context;
-
-	(void)key;
-	return (double)rows->batches[row].n;
-}
-
-/* As many names as there is room for. */
-static const char *members_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
-{
-	const struct rows *rows = context;
-	size_t r = 0, n = 0;
-	const struct lw_batch *batch = lw_group_any_batch(rows->run, group_of(rows, row), &r);
-	const struct lw_rank *rank = &rows->run->ranks.at[r];
-
-	text[0] = 0;
-	for (uint32_t i = 0; i < batch->n_members && n < LW_TABLE_TEXT_BYTES; i++) {
-		const struct lw_member *member = &rank->members.at[batch->first_member + i];
-
-		n += (size_t)snprintf(text + n, LW_TABLE_TEXT_BYTES - n, "%s%s", i ? " " : "",
-			rows->run->tensors.at[member->tensor].name);
-	}
-	return batch->n_members ? text : "?";
-}
-
-static const char *op_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
-{
-	const char *name = lw_coll_name(group_of(context, row)->op);
-
-	(void)text;
-	return name ? name : "?";
-}
-
-#define BATCH_FIGURE(text, columns, member, how, name)                                             \
-	{                                                                                          \
-		.title = (text), .width = (columns), .number = batch_figure,                       \
-		.key = (int)offsetof(struct lw_batch_row, member), .format = (how), .csv = (name)  \
-	}
-
-static const struct lw_table_column batch_columns[] = {
-	{.title = "no.", .width = 3, .text = order_text, .value = order_value},
-	BATCH_FIGURE("bytes", 8, bytes, lw_bytes_format, "bytes"),
-	{.title = "n",
-		.width = 4,
-		.number = n_tensors,
-		.format = lw_count_format,
-		.csv = "n_tensors"},
-	{.title = "tensors", .width = 12, .is_left = true, .grows = true, .text = members_text},
-	BATCH_FIGURE("agreed", 7, agreed_ns, lw_ns_format, "agreed_ns"),
-	BATCH_FIGURE("start", 7, start_ns, lw_ns_format, "start_ns"),
-	BATCH_FIGURE("wire", 7, wire_ns, lw_ns_format, "wire_ns"),
-	BATCH_FIGURE("busbw", 9, busbw_bytes_per_s, lw_rate_format, "busbw_bytes_per_s"),
-	BATCH_FIGURE("algbw", 9, algbw_bytes_per_s, lw_rate_format, "algbw_bytes_per_s"),
-	{.title = "times", .width = 5, .number = n_times, .format = lw_count_format, .csv = "n"},
-	{.title = "what", .width = 13, .is_left = true, .text = op_text},
 };
 
 /* ---- rows --------------------------------------------------------------------------------------- */
@@ -222,7 +49,7 @@ static int make_batches(
 static int open_side(struct lw_view *view, enum side side)
 {
 	struct state *state = view->state;
-	struct rows *rows = &state->rows[side];
+	struct lw_tensor_rows *rows = &state->rows[side];
 	struct lw_run *run = view->data->analysis->run;
 	bool is_tensors = side == TENSORS;
 	size_t n = run->tensors.n;
@@ -232,15 +59,20 @@ static int open_side(struct lw_view *view, enum side side)
 		return LW_OK;
 	free(rows->stats);
 	free(rows->batches);
-	*rows = (struct rows){.run = run};
+	free(rows->carriers);
+	*rows = (struct lw_tensor_rows){.run = run};
 	status = is_tensors ? lw_prepared_tensors(&view->data->prepared, run, &rows->stats)
 			    : make_batches(view, side, &rows->batches, &n);
+	if (status == LW_OK && is_tensors)
+		status = lw_tensor_carriers(
+			run, view->data->analysis->advice.replay, &rows->carriers);
 	if (status == LW_OK)
-		status = lw_table_open(&state->tables[side],
-			is_tensors ? tensor_columns : batch_columns,
-			is_tensors ? sizeof(tensor_columns) / sizeof(tensor_columns[0])
-				   : sizeof(batch_columns) / sizeof(batch_columns[0]),
-			n, rows);
+		status = !is_tensors      ? lw_table_open(&state->tables[side], lw_batch_columns,
+						    lw_batch_n_columns, n, rows)
+			 : rows->carriers ? lw_table_open(&state->tables[side], lw_carried_columns,
+						    lw_carried_n_columns, n, rows)
+					  : lw_table_open(&state->tables[side], lw_tensor_columns,
+						    lw_tensor_n_columns, n, rows);
 	state->is_made[side] = status == LW_OK;
 	return status;
 }
@@ -264,7 +96,7 @@ static int open(struct lw_view *view)
 	struct state *state = view->state;
 
 	if (!state->was_open) { /* as the gradients come */
-		state->tables[TENSORS].sort = READY_COLUMN;
+		state->tables[TENSORS].sort = LW_TENSOR_READY_COLUMN;
 		state->tables[TENSORS].is_sorted = state->was_open = true;
 	}
 	memset(state->is_made, 0, sizeof(state->is_made));
@@ -281,6 +113,7 @@ static void done(struct lw_view *view)
 		lw_table_done(&state->tables[i]);
 		free(state->rows[i].stats);
 		free(state->rows[i].batches);
+		free(state->rows[i].carriers);
 	}
 }
 
@@ -297,6 +130,7 @@ static int follow(struct lw_view *view)
 	if (state->side == TENSORS && view->focus->tensor != state->seen_tensor &&
 		view->focus->tensor >= 0)
 		lw_table_select(&state->tables[TENSORS], (size_t)view->focus->tensor);
+	lw_table_mark(&state->tables[TENSORS], view->focus->tensor);
 	state->seen_tensor = view->focus->tensor;
 	return LW_OK;
 }
@@ -307,7 +141,7 @@ static void draw_details(struct state *state, struct lw_pane pane)
 {
 	struct lw_pane inside;
 	int n_lines;
-	const struct rows *rows = &state->rows[state->side];
+	const struct lw_tensor_rows *rows = &state->rows[state->side];
 	size_t row = lw_table_row(&state->tables[state->side]), n = 0;
 	char *text = NULL;
 	FILE *out = open_memstream(&text, &n);
@@ -320,7 +154,7 @@ static void draw_details(struct state *state, struct lw_pane pane)
 		return;
 	}
 	if (state->side == TENSORS)
-		lw_tensor_print(rows->run, (uint32_t)row, &rows->stats[row], out);
+		lw_tensor_print(rows->run, (uint32_t)row, &rows->stats[row], rows->carriers, out);
 	else
 		lw_batch_print(rows->run, &rows->batches[row], state->side == PATTERNS, out);
 	fclose(out);
@@ -354,7 +188,7 @@ static int table_lines(const struct state *state, int height)
 static void describe_tensors(
 	const struct state *state, size_t n_steps, char text[LW_TABLE_TEXT_BYTES])
 {
-	const struct rows *rows = &state->rows[TENSORS];
+	const struct lw_tensor_rows *rows = &state->rows[TENSORS];
 	size_t n_ranks = rows->run->ranks.n, n_unsent = 0;
 	int n;
 
@@ -363,8 +197,8 @@ static void describe_tensors(
 	n = snprintf(text, LW_TABLE_TEXT_BYTES, "Tensors: mean of %zu steps, %zu rank%s", n_steps,
 		n_ranks, n_ranks == 1 ? "" : "s");
 	if (n_unsent) /* parameters of DDP go in buckets; broadcasts come before the first step */
-		snprintf(text + n, LW_TABLE_TEXT_BYTES - (size_t)n,
-			"; %zu not sent in these as such", n_unsent);
+		snprintf(text + n, LW_TABLE_TEXT_BYTES - (size_t)n, "; %zu not sent as such (-)",
+			n_unsent);
 }
 
 static void draw_heading(struct lw_view *view, struct lw_pane pane)
@@ -393,7 +227,10 @@ static void draw_heading(struct lw_view *view, struct lw_pane pane)
 				? ""
 				: ", left out of means");
 	lw_pane_heading(pane, &state->tables[state->side], LW_STYLE_STRONG, text);
-	lw_pane_text(pane, 1, 1, pane.width - 2, LW_STYLE_DIM, notes[state->side]);
+	lw_pane_text(pane, 1, 1, pane.width - 2, LW_STYLE_DIM,
+		state->side == TENSORS && state->rows[TENSORS].carriers
+			? "ready: queued (a parameter: complete) after the step began; goes in: bucket"
+			: notes[state->side]);
 }
 
 static void draw(struct lw_view *view, struct lw_pane pane)

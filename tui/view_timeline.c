@@ -230,6 +230,16 @@ static const struct lw_key_words words[] = {{LW_REQUEST_NEXT_STEP, "step", "next
 	{LW_REQUEST_ENTER, "all", "all details of this collective"},
 	{LW_REQUEST_SORT, NULL, "lanes a rank: as fits, all, two, one"}, {0}};
 
+static const struct lw_key_words words_of_details[] = {
+	{LW_REQUEST_BACK, "closes the details", NULL}, {LW_REQUEST_UP, "", NULL},
+	{LW_REQUEST_DOWN, "more", NULL}, {LW_REQUEST_NEXT_ITEM, "next", NULL},
+	{LW_REQUEST_COPY, "copy", NULL}, {0}};
+
+static const struct lw_key_words *words_now(const struct lw_view *view)
+{
+	return ((const struct lw_timeline *)view->state)->is_full ? words_of_details : words;
+}
+
 const struct lw_view_ops lw_view_timeline = {
 	.name = "timeline",
 	.label = "time",
@@ -248,6 +258,7 @@ const struct lw_view_ops lw_view_timeline = {
 	.request = lw_timeline_request,
 	.find = find,
 	.copy = copy,
+	.words = words_now,
 	.write = write_csv,
 	.done = done,
 };

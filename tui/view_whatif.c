@@ -43,13 +43,20 @@ static void ask(struct state *state)
 {
 	struct lw_whatif whatif = lw_sliders_whatif(&state->sliders);
 	struct lw_replay *replay = state->asker.predictor->replay;
+	uint32_t step;
 
 	lw_asker_ask(&state->asker, &whatif, &state->reply);
 	lw_trace_done(&state->trace);
 	if (!state->reply.is_known)
 		return;
 	state->predicted = lw_share_of(replay, &state->reply.forecast.prediction);
-	if (lw_replay_trace(replay, &whatif, state->replayed_trace.step, &state->trace) < 0)
+	step = lw_trace_ordinary(state->asker.base_ns, state->asker.other_ns, lw_replay_n(replay));
+	if (step != state->replayed_trace.step || !state->replayed_trace.ranks) {
+		lw_trace_done(&state->replayed_trace);
+		if (lw_replay_trace(replay, &LW_WHATIF_RECORDED, step, &state->replayed_trace) < 0)
+			lw_error_clear();
+	}
+	if (lw_replay_trace(replay, &whatif, step, &state->trace) < 0)
 		lw_error_clear();
 }
 
@@ -67,9 +74,6 @@ static int open(struct lw_view *view)
 		return LW_OK;
 	}
 	status = lw_asker_open(&state->asker, predictor);
-	if (status == LW_OK)
-		status = lw_replay_trace(predictor->replay, &LW_WHATIF_RECORDED, LW_TRACE_ORDINARY,
-			&state->replayed_trace);
 	if (status < 0)
 		return status;
 	state->measured = lw_share_measured(&view->data->analysis->summary);
@@ -126,7 +130,25 @@ static void draw_slider(struct state *state, struct lw_pane pane, int y, size_t 
 	}
 }
 
-enum { LEAST_SLIDERS = 2 }; /* are seen, whatever there is to say above them */
+/* Those that fit, and signs that there are more. */
+static void draw_sliders(struct state *state, struct lw_pane pane, int *y)
+{
+	size_t end = state->first;
+
+	for (; end < state->sliders.n && *y < pane.height; end++)
+		draw_slider(state, pane, (*y)++, end);
+	if (state->first > 0)
+		lw_pane_rune(pane, pane.width - 1, state->y, LW_STYLE_STRONG,
+			lw_glyph(pane.cells, LW_GLYPH_UP));
+	if (end < state->sliders.n)
+		lw_pane_rune(pane, pane.width - 1, *y - 1, LW_STYLE_STRONG,
+			lw_glyph(pane.cells, LW_GLYPH_DOWN));
+}
+
+enum {
+	LEAST_SLIDERS = 2, /* are seen, whatever there is to say above them */
+	PICTURE_LINES = 6  /* of the step over time: with one rank */
+};
 
 static void draw(struct lw_view *view, struct lw_pane pane)
 {
@@ -134,6 +156,8 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	char text[LW_REPLY_TEXT_BYTES];
 	bool is_roomy = pane.height >= 30;
 	struct lw_pane top = lw_pane_part(pane, 0, 0, pane.width, pane.height - LEAST_SLIDERS);
+	struct lw_shares shares = {.replayed = &state->replayed,
+		.predicted = state->reply.is_known ? &state->predicted : NULL};
 	int y = 0;
 
 	if (!state->is_open) {
@@ -153,12 +177,10 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	if (pane.height > y && (size_t)(pane.height - y) < state->sliders.n &&
 		state->at >= (size_t)(pane.height - y))
 		state->first = state->at - (size_t)(pane.height - y) + 1;
-	for (size_t i = state->first; i < state->sliders.n && y < pane.height; i++)
-		draw_slider(state, pane, y++, i);
+	draw_sliders(state, pane, &y);
 	y += is_roomy;
-	y += lw_shares_draw(pane, y,
-		&(struct lw_shares){is_roomy ? &state->measured : NULL, &state->replayed,
-			state->reply.is_known ? &state->predicted : NULL});
+	lw_shares_room(&shares, &state->measured, pane.height - y - PICTURE_LINES);
+	y += lw_shares_draw(pane, y, &shares);
 	y += is_roomy;
 	if (state->reply.is_known && state->trace.ranks)
 		lw_step_picture(lw_pane_part(pane, 0, y, pane.width, pane.height - y),

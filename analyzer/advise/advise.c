@@ -196,34 +196,3 @@ bool lw_advise_is_advised(const struct lw_advice_list *list)
 {
 	return list->advice.n > 0 && list->advice.at[0].kind <= LW_ADVICE_CODE;
 }
-
-const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])
-{
-	const struct lw_advice *advice = list->advice.at;
-	const struct lw_finding *finding;
-	char step[LW_UNIT_TEXT_BYTES], now[LW_UNIT_TEXT_BYTES];
-	int n = 0;
-
-	text[0] = '\0';
-	if (!lw_advise_is_advised(list)) {
-		lw_vec_foreach (finding, &list->findings)
-			if (!finding->is_minor)
-				break;
-		snprintf(text, LW_ADVICE_TEXT_BYTES, "%s",
-			finding && finding < list->findings.at + list->findings.n ? finding->text
-										  : "no advice");
-		return text;
-	}
-	if (advice->kind == LW_ADVICE_CODE)
-		n = snprintf(text, LW_ADVICE_TEXT_BYTES, "%s (`lapwing advise --explain %s`)",
-			advice->title, advice->id);
-	for (uint32_t i = 0; i < advice->n_sets && advice->kind == LW_ADVICE_SET; i++)
-		n += snprintf(text + n, LW_ADVICE_TEXT_BYTES - (size_t)n, "%s%s=%s",
-			i ? " " : "set ", advice->set[i].name, advice->set[i].value);
-	snprintf(text + n, LW_ADVICE_TEXT_BYTES - (size_t)n,
-		": a step of %s instead of %s, %.1f %% less (%.1f to %.1f)",
-		lw_ns_format(advice->step_ns.value, step),
-		lw_ns_format(list->baseline_ns.value, now), 100 * advice->gain_frac.value,
-		100 * advice->gain_frac.low, 100 * advice->gain_frac.high);
-	return text;
-}

@@ -34,6 +34,7 @@ struct lw_advice_set {
 struct lw_advice {
 	const char *id, *title; /* static */
 	enum lw_advice_kind kind;
+	char lead[64]; /* "Late rank 1: without it", before "77.4 % less"; "" = the title does */
 	char why[LW_ADVICE_TEXT_BYTES];
 	char sure[LW_ADVICE_TEXT_BYTES / 2];
 	struct lw_advice_set set[LW_ADVICE_MAX_SETS];
@@ -119,6 +120,15 @@ bool lw_advise_is_advised(const struct lw_advice_list *list);
 
 /** lw_advise_top_line() - the whole answer in one line, for reports. Return: @text. */
 const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES]);
+
+/**
+ * lw_advise_headline() - the same for who begins there: what gains most first, be it a finding such as a late rank, and
+ * apart from it what to set. Answers of other hardware come last, and so not at all. Return: @text.
+ */
+const char *lw_advise_headline(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES]);
+
+/** lw_advise_lines() - every advice, one a line, in their order. Return: @text. */
+const char *lw_advise_lines(const struct lw_advice_list *list, char *text, size_t text_bytes);
 
 /** lw_advise_find() - add a finding. Return: LW_OK or LW_ERR_NOMEM. */
 int lw_advise_find(struct lw_advice_list *list, const char *id, const char *format, ...)

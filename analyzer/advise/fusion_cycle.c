@@ -298,12 +298,25 @@ static size_t count_unknown(const struct search *search)
 	return n;
 }
 
+static const char *error_text(const struct search *search, const struct lw_trial *trial,
+	char text[2 * LW_UNIT_TEXT_BYTES])
+{
+	char low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
+
+	if (lw_advise_is_blind(search->list, trial))
+		return "more than the step";
+	snprintf(text, 2 * LW_UNIT_TEXT_BYTES, "%s to %s", lw_ns_format(trial->gain_ns.low, low),
+		lw_ns_format(trial->gain_ns.high, high));
+	return text;
+}
+
 static int add_nothing(const struct lw_adviser *self, struct search *search)
 {
 	const struct lw_trial *best = best_of(search, false);
 	size_t n_unknown = count_unknown(search);
 	char setting[96], now[96], step[LW_UNIT_TEXT_BYTES], gain[LW_UNIT_TEXT_BYTES];
-	char low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES], wait[LW_UNIT_TEXT_BYTES];
+	char wait[LW_UNIT_TEXT_BYTES];
+	char error[2 * LW_UNIT_TEXT_BYTES];
 	const char *whose =
 		search->replay->is_setting_known ? "recorded setting" : "assumed default";
 
@@ -319,19 +332,21 @@ static int add_nothing(const struct lw_adviser *self, struct search *search)
 	write_setting(best->prediction.fusion_bytes, best->prediction.cycle_ns, setting);
 	if (search->replay->core_wait_ns > 0)
 		return lw_advise_find(search->list, self->id,
-			"whether another setting is better than the %s (%s, %s a step) cannot be told from this run: its cores are contended, a step waits %s for one, and how long depends on the setting; one of the best of %zu others (%s) is predicted to save %s, with an error of %s to %s. Measure it, or give the ranks more cores",
+			"whether another setting is better than the %s (%s, %s a step) cannot be told from this run: its cores are contended, a step waits %s for one, and how long depends on the setting; one of the best of %zu others (%s) is predicted to save %s, with an error of %s. Measure it, or give the ranks more cores",
 			whose, now, lw_ns_format(search->list->base.step_ns.value, step),
 			lw_ns_format(search->replay->core_wait_ns, wait),
 			search->list->tried.n - search->first - 1, setting,
-			lw_ns_format(best->gain_ns.value, gain),
-			lw_ns_format(best->gain_ns.low, low),
-			lw_ns_format(best->gain_ns.high, high));
+			lw_ns_format(best->gain_ns.value, gain), error_text(search, best, error));
+	if (lw_advise_is_blind(search->list, best))
+		return lw_advise_find(search->list, self->id,
+			"whether another setting is better than the %s (%s, %s a step) cannot be told from so few steps: the %u of this run differ so much that the error of what another saves is larger than the step. Record more of them",
+			whose, now, lw_ns_format(search->list->base.step_ns.value, step),
+			search->replay->n_steps);
 	return lw_advise_find(search->list, self->id,
-		"the %s (%s) is as good as anything this run can tell: %s a step; one of the best of %zu others (%s) is predicted to save %s, but the error of that is %s to %s",
+		"the %s (%s) is as good as anything this run can tell: %s a step; one of the best of %zu others (%s) is predicted to save %s, but the error of that is %s",
 		whose, now, lw_ns_format(search->list->base.step_ns.value, step),
 		search->list->tried.n - search->first - 1, setting,
-		lw_ns_format(best->gain_ns.value, gain), lw_ns_format(best->gain_ns.low, low),
-		lw_ns_format(best->gain_ns.high, high));
+		lw_ns_format(best->gain_ns.value, gain), error_text(search, best, error));
 }
 
 static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)

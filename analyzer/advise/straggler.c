@@ -94,6 +94,12 @@ static int find_late(const struct lw_replay *replay, struct late *ret_late)
 	return LW_OK;
 }
 
+/* The one that others are compared with: of two, the other one. */
+static const char *median_name(const struct lw_run *run)
+{
+	return run->ranks.n == 2 ? "other rank" : "median rank";
+}
+
 static void describe(const struct lw_run *run, const struct late *late, char text[384])
 {
 	const struct lw_rank *rank = &run->ranks.at[late->rank];
@@ -102,12 +108,12 @@ static void describe(const struct lw_run *run, const struct late *late, char tex
 	lw_ns_format(late->late_ns, by);
 	if (late->is_persistent)
 		snprintf(text, 384,
-			"rank %d (host %.64s) has its last gradient later than all others in %.0f %% of the steps, on average %s after the median rank: look at what is different there (clock, other processes, its data)",
-			rank->rank, rank->host, 100 * late->steps_frac, by);
+			"rank %d (host %.64s) has its last gradient later than all others in %.0f %% of the steps, on average %s after the %s: look at what is different there (clock, other processes, its data)",
+			rank->rank, rank->host, 100 * late->steps_frac, by, median_name(run));
 	else
 		snprintf(text, 384,
-			"the last rank has its last gradient %s after the median rank, and ranks take turns in it (rank %d most often, %.0f %%): look at what differs from step to step (data, collecting garbage, other jobs)",
-			by, rank->rank, 100 * late->steps_frac);
+			"whichever rank is last has its last gradient %s after the %s, mean of all steps, and ranks take turns in it (rank %d most often, %.0f %%): look at what differs from step to step (data, collecting garbage, other jobs)",
+			by, median_name(run), rank->rank, 100 * late->steps_frac);
 }
 
 static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
@@ -144,9 +150,16 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 			text, lw_advise_gain_text(list, &trial, gain));
 	if (lw_advise_add(list, self, LW_ADVICE_WHAT_IF, &trial, &advice) < 0)
 		return LW_ERR_NOMEM;
+	if (late.is_persistent)
+		snprintf(advice->lead, sizeof(advice->lead), "Late rank %d: without it",
+			run->ranks.at[late.rank].rank);
+	else
+		snprintf(advice->lead, sizeof(advice->lead),
+			"Ranks are late in turns: if none were");
 	snprintf(advice->why, sizeof(advice->why),
-		"%s. If %s as the median rank of each step, the step would come %s", text,
+		"%s. If %s as the %s of each step, the step would come %s", text,
 		late.is_persistent ? "it were" : "every rank were",
+		run->ranks.n == 2 ? "faster one" : "median rank",
 		lw_advise_gain_text(list, &trial, gain));
 	return LW_OK;
 }

@@ -67,6 +67,8 @@ int lw_advise_try(struct lw_advice_list *list, const char *id, const struct lw_w
 	if (prediction->is_extrapolated) { /* what is not known about its operations counts too */
 		trial.gain_ns.low -= trial.step_ns.high - trial.step_ns.value;
 		trial.gain_ns.high += trial.step_ns.value - trial.step_ns.low;
+		trial.gain_ns.high = fmax(
+			fmin(trial.gain_ns.high, list->base.step_ns.value), trial.gain_ns.value);
 	}
 	trial.gain_ns.how = prediction->step_ns.how;
 	trial.gain_ns.why = prediction->step_ns.why;
@@ -123,6 +125,13 @@ double lw_advise_nearly_ns(const struct lw_advice_list *list)
 bool lw_advise_is_sure(const struct lw_advice_list *list, const struct lw_trial *trial)
 {
 	return trial->gain_ns.low > MIN_GAIN_FRAC * list->base.step_ns.value;
+}
+
+bool lw_advise_is_blind(const struct lw_advice_list *list, const struct lw_trial *trial)
+{
+	const struct lw_figure *gain = &trial->gain_ns;
+
+	return gain->low < 0 && gain->high > 0 && gain->high - gain->low > list->base.step_ns.value;
 }
 
 bool lw_advise_is_eaten(const struct lw_advice_list *list, const struct lw_trial *trial)

@@ -26,6 +26,9 @@ double lw_advise_nearly_ns(const struct lw_advice_list *list);
 /** lw_advise_is_sure() - also at the lower end of its interval the gain is above what repeats of a job differ by. */
 bool lw_advise_is_sure(const struct lw_advice_list *list, const struct lw_trial *trial);
 
+/** lw_advise_is_blind() - its gain may be anything: the interval holds 0 and is wider than the recorded step. */
+bool lw_advise_is_blind(const struct lw_advice_list *list, const struct lw_trial *trial);
+
 /** lw_advise_is_eaten() - it would be sure if computing stayed as it is, but cores are contended. */
 bool lw_advise_is_eaten(const struct lw_advice_list *list, const struct lw_trial *trial);
 

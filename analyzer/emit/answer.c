@@ -5,7 +5,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "analyzer/advise/trial.h"
 #include "analyzer/emit/quality.h"
+#include "analyzer/simulate/whatif.h"
 #include "base/units.h"
 
 enum { MAX_RANKS = 65536 };
@@ -40,68 +42,153 @@ static void choose_ranks(struct lw_answer *answer)
 		add_ranks(answer, last);
 }
 
-static void add_value(struct lw_grid_axis *axis, double value, double unit)
+/* What is already there, or has no room, is not added. */
+static void add_to(struct lw_grid_axis *axis, double value)
 {
-	size_t i = axis->n++;
+	size_t i = axis->n;
 
+	for (size_t k = 0; k < axis->n; k++)
+		if (axis->at[k] == value)
+			return;
+	if (axis->n == LW_GRID_MAX || !isfinite(value))
+		return;
+	for (; i > 0 && axis->at[i - 1] > value; i--)
+		axis->at[i] = axis->at[i - 1];
 	axis->at[i] = value;
-	if (unit > 0)
-		snprintf(axis->label[i], sizeof(axis->label[i]), "%.4g", value / unit);
-	else
-		lw_bytes_format(value, axis->label[i]);
+	axis->n++;
 }
 
-/* @values ascend; the recorded one is added in its place. @unit: of the labels; 0: they are sizes. */
-static void set_axis(struct lw_grid_axis *axis, const char *title, const double *values, size_t n,
-	double recorded, double unit)
+static size_t index_of(const struct lw_grid_axis *axis, double value)
 {
-	bool has_recorded = false;
+	for (size_t i = 0; i < axis->n; i++)
+		if (axis->at[i] == value)
+			return i;
+	return SIZE_MAX;
+}
 
-	*axis = (struct lw_grid_axis){.title = title};
-	for (size_t i = 0; i <= n && axis->n < LW_GRID_MAX; i++) {
-		if (!has_recorded && (i == n || values[i] >= recorded)) {
-			axis->recorded = axis->n;
-			add_value(axis, recorded, unit);
-			has_recorded = true;
-		}
-		if (i < n && values[i] != recorded)
-			add_value(axis, values[i], unit);
+/* @unit: of the labels; 0: they are sizes. */
+static void label_axis(struct lw_grid_axis *axis, const char *title, double recorded, double unit)
+{
+	axis->title = title;
+	axis->recorded = index_of(axis, recorded);
+	for (size_t i = 0; i < axis->n; i++)
+		if (unit > 0)
+			snprintf(
+				axis->label[i], sizeof(axis->label[i]), "%.4g", axis->at[i] / unit);
+		else
+			lw_bytes_format(axis->at[i], axis->label[i]);
+}
+
+static void recorded_setting(const struct lw_replay *replay, double *ret_row, double *ret_column)
+{
+	*ret_row = (double)(replay->is_ddp ? replay->ddp.setting.cap_bytes
+					   : replay->setting.fusion_bytes);
+	*ret_column = replay->is_ddp ? (double)replay->ddp.setting.first_bytes
+				     : (double)replay->setting.cycle_ns;
+}
+
+/* What @whatif sets of the two axes; NAN: it leaves it as recorded. */
+static void asked_setting(
+	bool is_ddp, const struct lw_whatif *whatif, double *ret_row, double *ret_column)
+{
+	*ret_row = is_ddp ? whatif->bucket_cap_bytes : whatif->fusion_bytes;
+	*ret_column = is_ddp ? whatif->first_bucket_bytes : whatif->cycle_ns;
+	if (is_ddp && !(*ret_row > 0))
+		*ret_row = NAN;
+	if (!(*ret_column > 0))
+		*ret_column = NAN;
+}
+
+/* The recorded setting, and whatever an advice sets. */
+static void add_settings(struct lw_answer *answer)
+{
+	const struct lw_advice_list *list = answer->ask.advice;
+	const struct lw_replay *replay = answer->predictor->replay;
+	double row, column;
+
+	recorded_setting(replay, &row, &column);
+	add_to(&answer->rows, row);
+	add_to(&answer->columns, column);
+	for (size_t i = 0; list && i < list->advice.n; i++) {
+		asked_setting(replay->is_ddp, &list->advice.at[i].whatif, &row, &column);
+		add_to(&answer->rows, row);
+		add_to(&answer->columns, column);
+	}
+}
+
+/* The cell of the first advice that sets nothing else; advice is for the recorded job alone. */
+static void find_advised(struct lw_answer *answer)
+{
+	const struct lw_advice_list *list = answer->ask.advice;
+	const struct lw_replay *replay = answer->predictor->replay;
+
+	if (!list || !lw_whatif_is_recorded(replay, &answer->ask.whatif))
+		return;
+	for (size_t i = 0; i < list->advice.n; i++) {
+		struct lw_whatif whatif = list->advice.at[i].whatif, rest = whatif;
+		double row, column, recorded_row, recorded_column;
+
+		asked_setting(replay->is_ddp, &whatif, &row, &column);
+		recorded_setting(replay, &recorded_row, &recorded_column);
+		rest.fusion_bytes = LW_WHATIF_RECORDED.fusion_bytes;
+		rest.cycle_ns = LW_WHATIF_RECORDED.cycle_ns;
+		rest.bucket_cap_bytes = rest.first_bucket_bytes = 0;
+		if ((isnan(row) && isnan(column)) || !lw_whatif_is_recorded(replay, &rest))
+			continue;
+		answer->is_advised = true;
+		answer->advised =
+			index_of(&answer->rows, isnan(row) ? recorded_row : row) *
+				answer->columns.n +
+			index_of(&answer->columns, isnan(column) ? recorded_column : column);
+		return;
 	}
 }
 
 /* Limits up to the first that holds a whole step; torch's own are 25 MiB, and 1 MiB of the first. */
-static void set_bucket_axes(const struct lw_replay *replay, struct lw_answer *answer)
+static void add_limits(struct lw_answer *answer)
 {
 	static const double mib[] = {0.25, 1, 2, 4, 8, 16, 25, 50, 100};
-	double bytes[sizeof(mib) / sizeof(mib[0])], step_bytes = 0;
+	double step_bytes = lw_advise_step_bytes(answer->predictor->replay);
 	size_t n = 0;
 
-	for (uint32_t t = 0; t < replay->input.n_tensors; t++)
-		step_bytes += (double)replay->tensors[t].bytes;
-	do
-		bytes[n] = mib[n] * 1048576;
-	while (bytes[n++] < step_bytes && n < sizeof(mib) / sizeof(mib[0]));
-	set_axis(&answer->rows, "bucket limit", bytes, n, (double)replay->ddp.setting.cap_bytes, 0);
-	set_axis(&answer->columns, "first bucket in MiB", bytes, n,
-		(double)replay->ddp.setting.first_bytes, 1048576);
+	do {
+		add_to(&answer->rows, mib[n] * 1048576);
+		add_to(&answer->columns, mib[n] * 1048576);
+	} while (mib[n++] * 1048576 < step_bytes && n < sizeof(mib) / sizeof(mib[0]));
+}
+
+/* What the adviser tries first, and the usual cycles where it tries none so short. */
+static void add_cycles(struct lw_answer *answer)
+{
+	static const double usual_ms[] = {0.5, 1, 2.5, 5, 10, 20, 50};
+	struct lw_advise_grid grid;
+
+	lw_advise_grid(answer->predictor->replay, &grid);
+	for (size_t i = 0; i < sizeof(usual_ms) / sizeof(usual_ms[0]); i++)
+		add_to(&answer->columns, usual_ms[i] * 1e6);
+	for (size_t i = 0; i < grid.n_cycle; i++)
+		add_to(&answer->columns, grid.cycle_ns[i]);
+	for (size_t i = 0; i < grid.n_fusion; i++)
+		add_to(&answer->rows, grid.fusion_bytes[i]);
 }
 
 static int choose_grid(struct lw_answer *answer)
 {
 	const struct lw_replay *replay = answer->predictor->replay;
-	struct lw_advise_grid grid;
+	double row, column;
 
 	if (replay->is_ddp && replay->ddp.why_fixed)
 		return lw_fail(LW_ERR_UNSUPPORTED, "--grid: %s", replay->ddp.why_fixed);
-	if (replay->is_ddp) {
-		set_bucket_axes(replay, answer);
-		return LW_OK;
-	}
-	lw_advise_grid(replay, &grid);
-	set_axis(&answer->rows, "fusion threshold", grid.fusion_bytes, grid.n_fusion,
-		(double)replay->setting.fusion_bytes, 0);
-	set_axis(&answer->columns, "cycle time in ms", grid.cycle_ns, grid.n_cycle,
-		(double)replay->setting.cycle_ns, 1e6);
+	add_settings(answer); /* first: what matters most has room */
+	if (replay->is_ddp)
+		add_limits(answer);
+	else
+		add_cycles(answer);
+	recorded_setting(replay, &row, &column);
+	label_axis(&answer->rows, replay->is_ddp ? "bucket limit" : "fusion threshold", row, 0);
+	label_axis(&answer->columns, replay->is_ddp ? "first bucket in MiB" : "cycle time in ms",
+		column, replay->is_ddp ? 1048576 : 1e6);
+	find_advised(answer);
 	return LW_OK;
 }
 
@@ -165,7 +252,7 @@ int lw_answer_begin(
 {
 	int status;
 
-	*ret_answer = (struct lw_answer){.predictor = predictor, .ask = *ask};
+	*ret_answer = (struct lw_answer){.predictor = predictor, .ask = *ask, .advised = SIZE_MAX};
 	status = choose_settings(ret_answer);
 	if (status < 0)
 		return status;
@@ -196,22 +283,37 @@ void lw_answer_done(struct lw_answer *answer)
 	free(answer->forecasts);
 }
 
+/* The least goes first, whatever is faster. */
+static int doubt_of(const struct lw_answer *answer, const struct lw_forecast *one)
+{
+	return 2 * lw_answer_is_extrapolated(answer, one) + lw_answer_is_short(answer, one);
+}
+
 const struct lw_forecast *lw_answer_best(const struct lw_answer *answer)
 {
 	const struct lw_forecast *best = NULL;
 
+	if (answer->is_advised &&
+		isfinite(answer->forecasts[answer->advised].prediction.step_ns.value))
+		return &answer->forecasts[answer->advised];
 	for (size_t i = 0; i < answer->n_forecasts; i++) {
 		const struct lw_forecast *one = &answer->forecasts[i];
-		bool is_unsure = one->prediction.is_extrapolated;
+		int doubt;
 
 		if (isnan(one->prediction.step_ns.value))
 			continue;
-		if (!best || (best->prediction.is_extrapolated && !is_unsure) ||
-			(best->prediction.is_extrapolated == is_unsure &&
+		doubt = doubt_of(answer, one);
+		if (!best || doubt < doubt_of(answer, best) ||
+			(doubt == doubt_of(answer, best) &&
 				one->prediction.step_ns.value < best->prediction.step_ns.value))
 			best = one;
 	}
 	return best;
+}
+
+bool lw_answer_is_advised(const struct lw_answer *answer, const struct lw_forecast *forecast)
+{
+	return answer->is_advised && forecast == &answer->forecasts[answer->advised];
 }
 
 bool lw_answer_is_recorded_cell(const struct lw_answer *answer, const struct lw_forecast *forecast)
@@ -220,6 +322,59 @@ bool lw_answer_is_recorded_cell(const struct lw_answer *answer, const struct lw_
 
 	return i / answer->columns.n == answer->rows.recorded &&
 	       i % answer->columns.n == answer->columns.recorded;
+}
+
+bool lw_answer_is_same(const struct lw_prediction *a, const struct lw_prediction *b)
+{
+	return a->n_ranks == b->n_ranks && a->step_ns.value == b->step_ns.value &&
+	       a->totals.n_batches == b->totals.n_batches &&
+	       a->totals.min_batch_bytes == b->totals.min_batch_bytes &&
+	       a->totals.max_batch_bytes == b->totals.max_batch_bytes &&
+	       a->totals.exposed_ns == b->totals.exposed_ns;
+}
+
+static bool is_as_recorded(const struct lw_answer *answer, const struct lw_forecast *forecast)
+{
+	size_t recorded = answer->rows.recorded * answer->columns.n + answer->columns.recorded;
+
+	return answer->ask.question == LW_ASK_GRID && lw_answer_is_made(answer, recorded) &&
+	       !answer->forecasts[recorded].prediction.is_extrapolated &&
+	       lw_answer_is_same(&answer->forecasts[recorded].prediction, &forecast->prediction);
+}
+
+bool lw_answer_is_extrapolated(const struct lw_answer *answer, const struct lw_forecast *forecast)
+{
+	return forecast->prediction.is_extrapolated && !is_as_recorded(answer, forecast);
+}
+
+bool lw_answer_is_short(const struct lw_answer *answer, const struct lw_forecast *forecast)
+{
+	const struct lw_replay *replay = answer->predictor->replay;
+
+	return answer->ask.question == LW_ASK_GRID && !replay->is_ddp &&
+	       !lw_answer_is_advised(answer, forecast) &&
+	       forecast->prediction.cycle_ns < lw_advise_least_cycle_ns(replay);
+}
+
+char lw_answer_mark(const struct lw_answer *answer, const struct lw_forecast *forecast)
+{
+	if (lw_answer_is_recorded_cell(answer, forecast))
+		return 'r';
+	if (forecast->prediction.is_extrapolated)
+		return is_as_recorded(answer, forecast) ? '=' : 'x';
+	return lw_answer_is_short(answer, forecast) ? 'c' : ' ';
+}
+
+const char *lw_answer_short_text(const struct lw_answer *answer, char text[LW_SHORT_TEXT_BYTES])
+{
+	const struct lw_replay *replay = answer->predictor->replay;
+	char round[LW_UNIT_TEXT_BYTES], least[LW_UNIT_TEXT_BYTES];
+
+	snprintf(text, LW_SHORT_TEXT_BYTES,
+		"the loop would do little but coordinate, %s a round: cycles under %s were not tried for advice",
+		lw_ns_format(replay->cost.round_ns, round),
+		lw_ns_format(lw_advise_least_cycle_ns(replay), least));
+	return text;
 }
 
 struct lw_figure lw_answer_efficiency(

@@ -29,6 +29,8 @@ struct lw_ask {
 	/* what all settings share; of LW_ASK_SCALING n_ranks is where to stop, 0 = 64, or 4 times as
 	 * many as were recorded if that is more */
 	struct lw_whatif whatif;
+	/* of LW_ASK_GRID: its axes hold what this advises, which is its best; NULL: nothing was advised */
+	const struct lw_advice_list *advice;
 	void (*progress)(size_t n_done, size_t n); /* called before each setting; may be NULL */
 };
 
@@ -45,7 +47,9 @@ struct lw_answer {
 	struct lw_predictor *predictor;
 	struct lw_ask ask;
 	struct lw_grid_axis rows, columns; /* LW_ASK_GRID only */
-	uint32_t curve[LW_CURVE_MAX];      /* LW_ASK_SCALING only: numbers of ranks, ascending */
+	bool is_advised;                   /* of the grid: one of its cells is, this one */
+	size_t advised;
+	uint32_t curve[LW_CURVE_MAX]; /* LW_ASK_SCALING only: numbers of ranks, ascending */
 	size_t n_curve;
 	struct lw_forecast *forecasts; /* of the grid: row by row */
 	size_t n_forecasts;
@@ -74,11 +78,33 @@ int lw_answer_one(struct lw_answer *answer, size_t i);
 /** lw_answer_is_made() - whether the @i-th forecast was. */
 bool lw_answer_is_made(const struct lw_answer *answer, size_t i);
 
-/** lw_answer_best() - of a grid: the fastest forecast; those that are not extrapolated go first. */
+/**
+ * lw_answer_best() - of a grid: what is advised; else the fastest forecast, those that are not extrapolated first, and
+ * of these those that could be advised.
+ */
 const struct lw_forecast *lw_answer_best(const struct lw_answer *answer);
 
 /** lw_answer_is_recorded_cell() - of a grid: row and column are the recorded ones. */
 bool lw_answer_is_recorded_cell(const struct lw_answer *answer, const struct lw_forecast *forecast);
+
+/** lw_answer_is_advised() - it is the cell that is advised. */
+bool lw_answer_is_advised(const struct lw_answer *answer, const struct lw_forecast *forecast);
+
+/** lw_answer_is_extrapolated() - and it does not send what the recorded setting does. */
+bool lw_answer_is_extrapolated(const struct lw_answer *answer, const struct lw_forecast *forecast);
+
+/** lw_answer_is_short() - its cycle leaves little time for anything but coordination: nobody tried whether to advise it. */
+bool lw_answer_is_short(const struct lw_answer *answer, const struct lw_forecast *forecast);
+
+/** lw_answer_mark() - of a cell: 'r' recorded, '=' sends the same, 'x' extrapolated, 'c' short, ' ' none of these. */
+char lw_answer_mark(const struct lw_answer *answer, const struct lw_forecast *forecast);
+
+/** lw_answer_short_text() - why no 'c' is advised. Return: @text. */
+enum { LW_SHORT_TEXT_BYTES = 192 };
+const char *lw_answer_short_text(const struct lw_answer *answer, char text[LW_SHORT_TEXT_BYTES]);
+
+/** lw_answer_is_same() - both settings send the same operations, and take as long. */
+bool lw_answer_is_same(const struct lw_prediction *a, const struct lw_prediction *b);
 
 /** lw_answer_efficiency() - of a scaling curve: step of one rank over that of @forecast. */
 struct lw_figure lw_answer_efficiency(

@@ -45,8 +45,8 @@ static void draw_grid(const struct lw_answer *answer, FILE *out)
 		values[i] = one->prediction.step_ns.value / 1e6;
 		marks[i] = (lw_answer_is_recorded_cell(answer, one) ? LW_HEAT_RECORDED : 0) |
 			   (one == best ? LW_HEAT_BEST : 0) |
-			   (one->prediction.is_extrapolated ? LW_HEAT_UNSURE : 0);
-		is_unsure |= one->prediction.is_extrapolated;
+			   (lw_answer_is_extrapolated(answer, one) ? LW_HEAT_UNSURE : 0);
+		is_unsure |= lw_answer_is_extrapolated(answer, one);
 	}
 	write_note(answer, note);
 	snprintf(title, sizeof(title), "Predicted step, %s, %u ranks",

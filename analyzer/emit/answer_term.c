@@ -60,7 +60,6 @@ static void draw_grid(const struct lw_answer *answer, const struct look *look, F
 		fprintf(out, "%-*s", LABEL_WIDTH, rows->label[r]);
 		for (size_t c = 0; c < columns->n; c++, one++) {
 			double frac = (one->prediction.step_ns.value - range.least_ns) / span_ns;
-			bool is_recorded = lw_answer_is_recorded_cell(answer, one);
 
 			fputc(' ', out);
 			if (isfinite(frac))
@@ -69,7 +68,7 @@ static void draw_grid(const struct lw_answer *answer, const struct look *look, F
 			else
 				repeat("?", CELL_WIDTH - 3, out);
 			fputs(one == best ? "*" : " ", out);
-			fputs(is_recorded ? "r" : one->prediction.is_extrapolated ? "x" : " ", out);
+			fputc(lw_answer_mark(answer, one), out);
 		}
 		fprintf(out, "\n");
 	}

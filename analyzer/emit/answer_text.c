@@ -180,16 +180,15 @@ static void print_cell(const struct lw_answer *answer, const struct unit *unit, 
 	else
 		fprintf(out, "%c%5.*f%c", best, unit->decimals,
 			forecast->prediction.step_ns.value / unit->ns,
-			lw_answer_is_recorded_cell(answer, forecast) ? 'r'
-			: forecast->prediction.is_extrapolated       ? 'x'
-								     : ' ');
+			lw_answer_mark(answer, forecast));
 }
 
-/* The first extrapolated one, NULL = none. */
-static const struct lw_forecast *any_extrapolated(const struct lw_answer *answer)
+/* The first that is, NULL = none. */
+static const struct lw_forecast *any_that(const struct lw_answer *answer,
+	bool (*is)(const struct lw_answer *, const struct lw_forecast *))
 {
 	for (size_t i = 0; i < answer->n_forecasts; i++)
-		if (answer->forecasts[i].prediction.is_extrapolated)
+		if (is(answer, &answer->forecasts[i]))
 			return &answer->forecasts[i];
 	return NULL;
 }
@@ -199,11 +198,13 @@ static void say_best(const struct lw_answer *answer, const struct lw_forecast *b
 	char setting[LW_SETTING_TEXT_BYTES], step[160];
 	const struct lw_figure *step_ns = &best->prediction.step_ns;
 	bool is_recorded = lw_answer_is_recorded_cell(answer, best);
+	bool is_advised = lw_answer_is_advised(answer, best);
 
 	write_step(best, step);
-	say(out, "* best", "%s: %s%s",
+	say(out, is_advised ? "* advised" : "* best", "%s: %s%s",
 		lw_answer_setting(answer, &best->prediction, &best->whatif, setting), step,
 		is_recorded                           ? "; it is the recorded one"
+		: is_advised                          ? ""
 		: step_ns->high > best->base_ns.value ? "; that is no more than its error"
 						      : "");
 }
@@ -213,44 +214,71 @@ static bool is_elsewhere(const struct lw_whatif *whatif)
 	return whatif->n_ranks || whatif->bandwidth_frac != 1 || whatif->latency_frac != 1;
 }
 
-static void print_grid(const struct lw_answer *answer, FILE *out)
+/* As many columns as a line holds, and the others below them. */
+enum { ROW_WIDTH = 9, COLUMN_WIDTH = 7, MOST_COLUMNS = (79 - ROW_WIDTH) / COLUMN_WIDTH };
+
+static void print_cells(const struct lw_answer *answer, FILE *out)
 {
 	const struct lw_grid_axis *rows = &answer->rows, *columns = &answer->columns;
-	const struct lw_forecast *best = lw_answer_best(answer), *unsure = any_extrapolated(answer);
 	struct unit unit = unit_of(answer);
 
-	fprintf(out, "\npredicted step in %s; rows: %s, columns: %s\n\n%*s", unit.name, rows->title,
-		columns->title, LABEL_WIDTH, "");
-	for (size_t c = 0; c < columns->n; c++)
-		fprintf(out, "%6s ", columns->label[c]);
-	fprintf(out, "\n");
-	for (size_t r = 0; r < rows->n; r++) {
-		fprintf(out, "%-*s", LABEL_WIDTH, rows->label[r]);
-		for (size_t c = 0; c < columns->n; c++)
-			print_cell(answer, &unit, r * columns->n + c, out);
+	fprintf(out, "\npredicted step in %s; rows: %s, columns: %s\n", unit.name, rows->title,
+		columns->title);
+	for (size_t from = 0; from < columns->n; from += MOST_COLUMNS) {
+		size_t to = from + MOST_COLUMNS < columns->n ? from + MOST_COLUMNS : columns->n;
+
+		fprintf(out, "\n%*s", ROW_WIDTH, "");
+		for (size_t c = from; c < to; c++)
+			fprintf(out, "%6s ", columns->label[c]);
 		fprintf(out, "\n");
+		for (size_t r = 0; r < rows->n; r++) {
+			fprintf(out, "%-*s", ROW_WIDTH, rows->label[r]);
+			for (size_t c = from; c < to; c++)
+				print_cell(answer, &unit, r * columns->n + c, out);
+			fprintf(out, "\n");
+		}
 	}
 	fprintf(out, "\n");
+}
+
+static bool is_marked_same(const struct lw_answer *answer, const struct lw_forecast *forecast)
+{
+	return lw_answer_mark(answer, forecast) == '=';
+}
+
+static bool is_marked_short(const struct lw_answer *answer, const struct lw_forecast *forecast)
+{
+	return lw_answer_mark(answer, forecast) == 'c';
+}
+
+static void print_grid(const struct lw_answer *answer, FILE *out)
+{
+	const struct lw_forecast *best = lw_answer_best(answer);
+	const struct lw_forecast *unsure = any_that(answer, lw_answer_is_extrapolated);
+	char text[LW_WOULD_TELL_BYTES], why[LW_SHORT_TEXT_BYTES];
+
+	print_cells(answer, out);
 	if (best)
 		say_best(answer, best, out);
 	say(out, "r recorded", "where this run stands");
+	if (any_that(answer, is_marked_same))
+		say(out, "= same", "sends what the recorded setting sends");
 	if (unsure)
 		say(out, "x unsure", "extrapolated: they %s",
 			is_elsewhere(&answer->ask.whatif)
 				? "are of another network, or other ranks, than this run can tell of"
 				: "send operations of sizes that this run does not hold");
+	if (any_that(answer, is_marked_short))
+		say(out, "c cycle", "%s", lw_answer_short_text(answer, why));
 	say_sure(answer, best ? best : answer->forecasts, out);
-	if (unsure) {
-		char text[LW_WOULD_TELL_BYTES];
-
+	if (unsure)
 		say(out, "would tell", "%s", lw_answer_would_tell(answer, unsure, text));
-	}
 }
 
 static void print_scaling(const struct lw_answer *answer, FILE *out)
 {
 	const struct lw_forecast *last = &answer->forecasts[answer->n_forecasts - 1];
-	const struct lw_forecast *unsure = any_extrapolated(answer);
+	const struct lw_forecast *unsure = any_that(answer, lw_answer_is_extrapolated);
 
 	fprintf(out, "\n%7s %10s %21s %11s %15s %9s\n", "ranks", "step", "95 %", "efficiency",
 		"95 %", "speed-up");

@@ -12,7 +12,7 @@
 #include "schema/store.h"
 
 /* Of another form of the rows nothing is read back. */
-enum { FORM = 2 };
+enum { FORM = 3 };
 
 struct field { /* a figure, by the name of its row */
 	const char *name;
@@ -32,6 +32,7 @@ static const struct field rank_fields[] = {{"step_ns", offsetof(struct lw_rank_s
 static const struct field count_fields[] = {
 	{"n_lost", offsetof(struct lw_brief, n_lost)},
 	{"n_missing_ranks", offsetof(struct lw_brief, n_missing_ranks)},
+	{"n_died", offsetof(struct lw_brief, n_died)},
 	{"n_remarks", offsetof(struct lw_brief, n_remarks)},
 	{"n_files", offsetof(struct lw_brief, n_files)},
 	{"n_advice", offsetof(struct lw_brief, n_advice)},
@@ -157,7 +158,10 @@ int lw_brief_make(const struct lw_run *run, const struct lw_summary *summary,
 		.is_size_known = run->is_size_known,
 		.is_closed = run->is_closed};
 	lw_brief_job(run, summary, ret_brief->job);
-	lw_advise_top_line(advice, ret_brief->advice);
+	for (size_t r = 0; r < run->ranks.n; r++)
+		ret_brief->n_died += run->ranks.at[r].died;
+	lw_advise_headline(advice, ret_brief->advice);
+	lw_advise_lines(advice, ret_brief->lines, sizeof(ret_brief->lines));
 	status = copy_summary(summary, &ret_brief->summary);
 	return status == LW_OK ? collect_steps(run, ret_brief) : status;
 }
@@ -217,6 +221,7 @@ static void put_all(struct writing *w, const struct lw_brief *brief)
 	put_plain(w, LW_NONE, "form", FORM, NULL);
 	put_plain(w, LW_NONE, "job", NAN, brief->job);
 	put_plain(w, LW_NONE, "advice", NAN, brief->advice);
+	put_plain(w, LW_NONE, "advice_lines", NAN, brief->lines);
 	for (size_t i = 0; i < N_FLAG_FIELDS; i++)
 		put_plain(w, LW_NONE, flag_fields[i].name, *IN(bool, brief, &flag_fields[i]), NULL);
 	for (size_t i = 0; i < N_COUNT_FIELDS; i++)
@@ -238,6 +243,7 @@ static void put_all(struct writing *w, const struct lw_brief *brief)
 		put(w, late->rank, "straggler_ns", late->late_ns);
 		put_plain(w, late->rank, "straggler_steps_frac", late->steps_frac,
 			late->is_persistent ? "persistent" : "taking turns");
+		put_plain(w, late->rank, "straggler_last_ns", late->last_ns, NULL);
 	}
 }
 
@@ -312,6 +318,8 @@ static void take_run_row(struct lw_brief *brief, const char *name, sqlite3_stmt 
 		snprintf(brief->job, sizeof(brief->job), "%s", lw_store_column_text(row, 6));
 	else if (!strcmp(name, "advice"))
 		snprintf(brief->advice, sizeof(brief->advice), "%s", lw_store_column_text(row, 6));
+	else if (!strcmp(name, "advice_lines"))
+		snprintf(brief->lines, sizeof(brief->lines), "%s", lw_store_column_text(row, 6));
 }
 
 static int take_rank_row(
@@ -330,9 +338,12 @@ static int take_rank_row(
 		*AT(struct lw_figure, &summary->ranks.at[summary->ranks.n - 1], field) =
 			read_figure(brief, row);
 	} else if (!strcmp(name, "straggler_ns")) {
-		struct lw_straggler late = {.rank = number, .late_ns = read_figure(brief, row)};
+		struct lw_straggler late = {
+			.rank = number, .late_ns = read_figure(brief, row), .last_ns = NAN};
 
 		return lw_vec_push(&summary->stragglers, late);
+	} else if (!strcmp(name, "straggler_last_ns") && summary->stragglers.n) {
+		summary->stragglers.at[summary->stragglers.n - 1].last_ns = column(row, 2);
 	} else if (!strcmp(name, "straggler_steps_frac") && summary->stragglers.n) {
 		struct lw_straggler *late = &summary->stragglers.at[summary->stragglers.n - 1];
 

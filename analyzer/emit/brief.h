@@ -13,12 +13,13 @@
 enum { LW_BRIEF_JOB_BYTES = 256 };
 
 struct lw_brief {
-	struct lw_summary summary;         /* hosts are NULL, where it was read back; owned */
-	char job[LW_BRIEF_JOB_BYTES];      /* "4 ranks on 1 host, Horovod over Gloo, .." */
-	char advice[LW_ADVICE_TEXT_BYTES]; /* lw_advise_top_line() */
-	uint64_t n_lost, n_missing_ranks, n_remarks, n_files;
+	struct lw_summary summary;            /* hosts are NULL, where it was read back; owned */
+	char job[LW_BRIEF_JOB_BYTES];         /* "4 ranks on 1 host, Horovod over Gloo, .." */
+	char advice[LW_ADVICE_TEXT_BYTES];    /* lw_advise_headline() */
+	char lines[2 * LW_ADVICE_TEXT_BYTES]; /* lw_advise_lines(), for who has room */
+	uint64_t n_lost, n_missing_ranks, n_died, n_remarks, n_files;
 	uint64_t n_advice;  /* advices that there are, answers of other hardware included */
-	bool is_advised;    /* advice is the first of these; else a finding */
+	bool is_advised;    /* there is something to set or to change in the script */
 	bool is_size_known; /* else n_missing_ranks is the least that are missing */
 	bool is_closed;
 	double *step_ns; /* [n_steps] the counted ones in order, mean over ranks; owned */

@@ -71,7 +71,7 @@ static void put_rank(struct lw_json *json, const struct lw_rank_summary *rank)
 	lw_json_object(json, NULL);
 	lw_json_int(json, "rank", rank->rank);
 	lw_json_string(json, "host", rank->host);
-	lw_json_figure(json, "mean_step_ns", rank->step_ns);
+	lw_json_figure(json, "step_ns", rank->step_ns);
 	lw_json_figure(json, "compute_ns", rank->compute_ns);
 	lw_json_figure(json, "comm_ns", rank->comm_ns);
 	lw_json_figure(json, "hidden_ns", rank->hidden_ns);

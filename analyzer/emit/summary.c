@@ -36,7 +36,7 @@ static struct lw_figure mean_of(const double *values, size_t n, const char *why)
 		square += (values[i] - figure.value) * (values[i] - figure.value);
 	/* normal approximation of the mean's interval: steps are many, and their mean is near normal */
 	error = 1.96 * sqrt(square / (double)(n - 1) / (double)n);
-	figure.low = figure.value - error;
+	figure.low = fmax(figure.value - error, 0); /* they are times */
 	figure.high = figure.value + error;
 	return figure;
 }
@@ -193,6 +193,7 @@ static int summarize_steps(struct lw_run *run, struct lw_summary *summary)
 		assume_upper(&summary->exposed_frac);
 	}
 	summary->step_ns = unknown("no step was found that counts");
+	summary->mean_step_ns = mean_of(lengths, n, summary->step_ns.why);
 	if (n) {
 		summary->step_ns = exact(0, LW_MEASURED);
 		lw_stats_step(lengths, n, &summary->step_ns.value, &summary->step_ns.low,
@@ -274,8 +275,9 @@ static void summarize_network(const struct lw_run *run, struct lw_summary *summa
 	}
 	if (acked > 0 && sent_in_all > 0)
 		summary->tcp_acked_ratio = exact(acked / sent_in_all, LW_MEASURED);
-	summary->sent_bytes_per_step = summary->expected_bytes_per_step = summary->sent_ratio =
+	summary->sent_bytes_per_step = summary->sent_ratio =
 		unknown("no TCP connection of this run was seen sending");
+	summary->expected_bytes_per_step = unknown("no step was found that counts");
 	if (!summary->n_steps)
 		return;
 	summary->expected_bytes_per_step =
@@ -288,8 +290,12 @@ static void summarize_network(const struct lw_run *run, struct lw_summary *summa
 	for (size_t r = 0; r < run->ranks.n; r++) {
 		const struct lw_rank *rank = &run->ranks.at[r];
 
-		if (rank->traffic.n < 2)
+		if (rank->traffic.n < 2) {
+			if (sent_in_all > 0)
+				summary->sent_bytes_per_step = summary->sent_ratio =
+					unknown("of a rank, no TCP connection was seen sending");
 			return;
+		}
 		sent += lw_rank_sent_bytes(rank, rank->steps.at[last].end_ns) -
 			lw_rank_sent_bytes(rank, rank->steps.at[first].start_ns);
 	}
@@ -346,11 +352,13 @@ static int summarize_stragglers(const struct lw_run *run, struct lw_summary *sum
 {
 	size_t n_all = n_steps_of(run), n_ranks = run->ranks.n, n = summary->n_steps;
 	double *late = calloc(n_ranks * n + 1, sizeof(*late)); /* [rank][step] */
+	double *last_ns =
+		calloc(n_ranks + 1, sizeof(*last_ns)); /* sum over steps that it was last in */
 	int64_t *arrivals_ns = calloc(n_ranks + 1, sizeof(*arrivals_ns));
 	size_t *n_last = calloc(n_ranks + 1, sizeof(*n_last)), at = 0;
 	int status = LW_OK;
 
-	if (!late || !n_last || !arrivals_ns)
+	if (!late || !n_last || !arrivals_ns || !last_ns)
 		status = lw_fail(LW_ERR_NOMEM, "no memory");
 	for (size_t s = 0; s < n_all && status == LW_OK && n_ranks > 1; s++) {
 		size_t first = 0, last = 0;
@@ -364,6 +372,7 @@ static int summarize_stragglers(const struct lw_run *run, struct lw_summary *sum
 			first = arrivals_ns[r] < arrivals_ns[first] ? r : first;
 		}
 		n_last[last]++;
+		last_ns[last] += (double)(arrivals_ns[last] - arrivals_ns[first]);
 		for (size_t r = 0; r < n_ranks; r++)
 			late[r * n + at] = (double)(arrivals_ns[r] - arrivals_ns[first]);
 		at++;
@@ -371,7 +380,8 @@ static int summarize_stragglers(const struct lw_run *run, struct lw_summary *sum
 	for (size_t r = 0; r < n_ranks && status == LW_OK && at; r++) {
 		struct lw_straggler straggler = {.rank = run->ranks.at[r].rank,
 			.steps_frac = (double)n_last[r] / (double)at,
-			.late_ns = mean_of(late + r * n, at, NULL)};
+			.late_ns = mean_of(late + r * n, at, NULL),
+			.last_ns = n_last[r] ? last_ns[r] / (double)n_last[r] : (double)NAN};
 
 		straggler.is_persistent = straggler.steps_frac >= most_steps_frac;
 		if (straggler.late_ns.low > worth_telling_frac * summary->step_ns.value &&
@@ -380,6 +390,7 @@ static int summarize_stragglers(const struct lw_run *run, struct lw_summary *sum
 	}
 done:
 	free(late);
+	free(last_ns);
 	free(arrivals_ns);
 	free(n_last);
 	return status;

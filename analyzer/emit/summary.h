@@ -3,8 +3,9 @@
  * summary.h - the figures of a run that every reader shows: report text, report JSON, screens.
  *
  * Reads:  a run after overlap, its fit.   Writes: nothing.
- * Of a breakdown the means are given, since means add up to the step; the step itself is the mean of
- * the middle half of the steps. Intervals are 95 %, by bootstrap over counted steps.
+ * Of a breakdown the means are given, since means add up to the mean step; step_ns is what most steps take, the mean of
+ * the middle half of them. Intervals are 95 %: of step_ns by bootstrap over counted steps, of means by their normal
+ * approximation; none reaches below 0.
  */
 #ifndef LAPWING_ANALYZER_EMIT_SUMMARY_H
 #define LAPWING_ANALYZER_EMIT_SUMMARY_H
@@ -32,12 +33,13 @@
 	X(exposed_misc)                                                                            \
 	X(exposed_entry)
 
-/* Of the whole run. step_ns: middle half over steps of the mean over ranks. exposed_*: means over steps and ranks, of the
+/* Of the whole run. step_ns: middle half over steps of the mean over ranks, mean_step_ns: mean of all counted ones. exposed_*: means over steps and ranks, of the
  * mean step. sent_*: of the mean rank. tcp_acked_ratio: what the kernel says was acknowledged over what the
  * hooks saw sent. */
 #define LW_SUMMARY_FIGURES(X)                                                                      \
 	X(duration_ns)                                                                             \
 	X(step_ns)                                                                                 \
+	X(mean_step_ns)                                                                            \
 	X(exposed_ns)                                                                              \
 	X(exposed_frac)                                                                            \
 	X(fusion_bytes)                                                                            \
@@ -68,9 +70,11 @@ struct lw_rank_summary { /* means over the counted steps of one rank */
 
 struct lw_straggler {
 	int32_t rank;
-	bool is_persistent;       /* last in most steps; else one of several that take turns */
-	struct lw_figure late_ns; /* its last gradient after the first rank's last gradient */
-	double steps_frac;        /* of the counted steps it was last in */
+	bool is_persistent; /* last in most steps; else one of several that take turns */
+	struct lw_figure
+		late_ns;   /* its last gradient after the first rank's; mean of all counted steps */
+	double last_ns;    /* the same, mean of the steps that it was last in; NAN: not stored */
+	double steps_frac; /* of the counted steps it was last in */
 };
 
 struct lw_summary {

@@ -96,7 +96,8 @@ static struct use use_in(const struct lw_cpu_sample *samples, size_t n, const st
 		return (struct use){NAN, NAN};
 	start_ns = samples[0].at_ns > window->start_ns ? samples[0].at_ns : window->start_ns;
 	end_ns = samples[n - 1].at_ns < window->end_ns ? samples[n - 1].at_ns : window->end_ns;
-	if (end_ns - LEAST_WINDOW_NS < start_ns)
+	if (end_ns < start_ns ||
+		end_ns - start_ns < LEAST_WINDOW_NS) /* also where no step was found */
 		return (struct use){NAN, NAN};
 	span_ns = (double)(end_ns - start_ns);
 	total_at(samples, n, start_ns, &used_ns[0], &waited_ns[0]);

@@ -18,6 +18,7 @@ struct name { /* one tensor within one process set (or communicator) */
 		int64_t tensor;
 	} key;
 	uint32_t n;        /* times it was carried */
+	size_t last_group; /* the last time */
 	int32_t last_step; /* newest iteration that holds it */
 	bool is_gradient;
 	UT_hash_handle hh;
@@ -90,6 +91,7 @@ static int count_names(struct recur *recur)
 			if (!name)
 				return LW_ERR_NOMEM;
 			name->n++;
+			name->last_group = (size_t)(group - recur->run->groups.at);
 		}
 	}
 	return LW_OK;
@@ -132,21 +134,26 @@ static int find_common_count(struct recur *recur, uint32_t *ret_common)
 
 /*
  * The gradient set: names that were carried about as often as most carried tensors were. A metric that is
- * averaged once an epoch, or twice a step, does not mark the beginning of a step. Once more than most: what
- * an unfinished last step still held.
+ * averaged once an epoch, or twice a step, does not mark the beginning of a step. Once more than most: as
+ * before the first step. What an unfinished last step holds, which comes after all that is carried as often as most,
+ * does not count: else steps would change their numbers with where the records of a running job end.
  */
 static int choose_gradients(struct recur *recur, bool *ret_found)
 {
 	uint32_t common = 0, tolerance;
+	size_t end = 0; /* of the last step that is whole */
 	struct name *name;
 
 	*ret_found = false;
 	if (find_common_count(recur, &common) < 0)
 		return LW_ERR_NOMEM;
 	tolerance = common / 10 > 2 ? common / 10 : 2;
+	for (name = recur->names; name; name = name->hh.next)
+		if (name->n == common && name->last_group > end)
+			end = name->last_group;
 	for (name = recur->names; name; name = name->hh.next) {
 		name->is_gradient = name->n >= MIN_RECURRENCES && name->n + tolerance >= common &&
-				    name->n <= common + 1;
+				    name->n <= common + 1 + (name->last_group > end);
 		*ret_found |= name->is_gradient;
 	}
 	return LW_OK;

@@ -521,6 +521,8 @@ struct lw_figure lw_replay_gain(const struct lw_replay *replay, const struct lw_
 	gain.high = gain.value + sqrt(pow(high_ns - middle_ns, 2) + off_ns);
 	if (cores_ns > 0)
 		gain.high += replay->core_wait_ns;
+	/* no step is shorter than none */
+	gain.high = fmax(fmin(gain.high, base->step_ns.value / base->n_passes), gain.value);
 	free(saved_ns);
 	return gain;
 }

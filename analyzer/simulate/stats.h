@@ -21,8 +21,8 @@ double lw_stats_median(double *values, size_t n);
 double lw_stats_middle(double *values, size_t n);
 
 /**
- * lw_stats_step() - what one says of @n steps: their middle, and the interval of their median, widened to hold
- * it: where they alternate a run may show either. @values is not modified.
+ * lw_stats_step() - what one says of @n steps: their middle, and its interval, widened to hold that of their
+ * median: where they alternate a run may show either. @values is not modified.
  */
 void lw_stats_step(
 	const double *values, size_t n, double *ret_middle, double *ret_low, double *ret_high);

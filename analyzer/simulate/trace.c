@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/simulate/stats.h"
 #include "analyzer/simulate/whatif.h"
@@ -77,21 +78,30 @@ static double length_ns(const struct lw_whatif_job *job, uint32_t step)
 	return sum_ns / job->input.n_ranks;
 }
 
-/* The step of the input that is nearest to their middle; 0: no memory. */
-static uint32_t middle_step(const struct lw_whatif_job *job)
+static double middle_of(const double *ns, double *scratch, uint32_t n)
 {
-	uint32_t n = job->input.n_steps - 1, nearest = 1;
-	double *sorted = malloc((n + 1) * sizeof(*sorted)), middle_ns;
+	memcpy(scratch, ns, n * sizeof(*scratch));
+	return lw_stats_middle(scratch, n);
+}
 
-	if (!sorted)
+uint32_t lw_trace_ordinary(const double *base_ns, const double *other_ns, uint32_t n)
+{
+	double *scratch = malloc((n + 1) * sizeof(*scratch)), base, other, least = INFINITY;
+	uint32_t nearest = 0;
+
+	if (!scratch)
 		return 0;
-	for (uint32_t s = 0; s < n; s++)
-		sorted[s] = length_ns(job, s + 1);
-	middle_ns = lw_stats_middle(sorted, n);
-	free(sorted);
-	for (uint32_t s = 2; s <= n; s++)
-		if (fabs(length_ns(job, s) - middle_ns) < fabs(length_ns(job, nearest) - middle_ns))
+	base = middle_of(base_ns, scratch, n);
+	other = middle_of(other_ns, scratch, n);
+	free(scratch);
+	for (uint32_t s = 0; s < n; s++) {
+		double off = fmax(fabs(base_ns[s] / base - 1), fabs(other_ns[s] / other - 1));
+
+		if (off < least) {
+			least = off;
 			nearest = s;
+		}
+	}
 	return nearest;
 }
 
@@ -139,14 +149,14 @@ int lw_replay_trace(struct lw_replay *replay, const struct lw_whatif *whatif, ui
 		status = run(&job, NULL);
 	if (status < 0)
 		goto done;
-	if (step != LW_TRACE_ORDINARY && step + 1 >= job.input.n_steps) {
+	if (step + 1 >= job.input.n_steps) {
 		status = lw_fail(LW_ERR_UNSUPPORTED, "step %u is not replayed: %u are", step,
 			job.input.n_steps - 1);
 		goto done;
 	}
-	t.step = step == LW_TRACE_ORDINARY ? middle_step(&job) : step + 1;
+	t.step = step + 1;
 	ret_trace->ranks = calloc(ret_trace->n_ranks, sizeof(*ret_trace->ranks));
-	if (t.step == 0 || !ret_trace->ranks) {
+	if (!ret_trace->ranks) {
 		status = lw_fail(LW_ERR_NOMEM, "no memory to trace a step");
 		goto done;
 	}

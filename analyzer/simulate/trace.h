@@ -30,16 +30,21 @@ struct lw_trace {
 	lw_vec(struct lw_trace_op) ops;
 };
 
-#define LW_TRACE_ORDINARY UINT32_MAX
-
 /**
  * lw_replay_trace() - one step under @whatif.
- * @step: of the replay's, as in struct lw_trace; LW_TRACE_ORDINARY: the one whose length is nearest to the middle
+ * @step: of the replay's, as in struct lw_trace; lw_trace_ordinary() finds one
  * Return: as lw_replay_predict(); LW_ERR_UNSUPPORTED also for a step that is not there. Free with
  * lw_trace_done(), which is allowed in any case.
  */
 int lw_replay_trace(struct lw_replay *replay, const struct lw_whatif *whatif, uint32_t step,
 	struct lw_trace *ret_trace);
+
+/**
+ * lw_trace_ordinary() - the step that is nearest to the middle under both settings, so that comparing the two traces
+ * of it does not show another change than the prediction says. @base_ns, @other_ns: of @n steps, as
+ * lw_replay_predict() gives them. Return: of the replay's; 0 also without memory.
+ */
+uint32_t lw_trace_ordinary(const double *base_ns, const double *other_ns, uint32_t n);
 void lw_trace_done(struct lw_trace *trace);
 
 #endif /* LAPWING_ANALYZER_SIMULATE_TRACE_H */

@@ -113,7 +113,7 @@ static _Noreturn void become_lapwing(const char *path)
 	own[strrchr(own, '/') - own] = 0;
 	snprintf(lapwing, sizeof(lapwing), "%s/../bin/lapwing", own);
 	setenv("TERM", "xterm-256color", 1);
-	setenv("XDG_CONFIG_HOME", "/nowhere", 1);
+	setenv("XDG_CONFIG_HOME", "/dev/null", 1);
 	execl(lapwing, "lapwing", "tui", "--view", "overview", path, NULL);
 	_exit(127);
 }

@@ -50,7 +50,7 @@ def test_report(path):
     assert report["steps"]["n"] + report["steps"]["n_excluded"] == STEPS, report["steps"]
     for rank in report["ranks"]:
         parts = sum(rank[name]["value"] for name in ("compute_ns", "exposed_ns", "idle_ns"))
-        assert abs(parts - rank["mean_step_ns"]["value"]) < 1, (parts, rank["mean_step_ns"])
+        assert abs(parts - rank["step_ns"]["value"]) < 1, (parts, rank["step_ns"])
         assert abs(rank["hidden_ns"]["value"] + rank["exposed_ns"]["value"] - rank["comm_ns"]["value"]) < 1
         by_phase = sum(figure["value"] for figure in rank["exposed_by_phase"].values())
         assert abs(by_phase - rank["exposed_ns"]["value"]) < 1, (by_phase, rank["exposed_ns"])

@@ -61,6 +61,22 @@ def test_part_of_a_job(folder):
     print("part of a job")
 
 
+def test_whose_caller_ignores_its_children(folder):
+    """A caller that ignores SIGCHLD leaves that to what it starts, and nobody could be waited for."""
+    path = os.path.join(folder, "orphan.lapwing")
+    source = os.path.join(SOURCE, "tests/data/timeline_small.json")
+    ignoring = dict(env=ENVIRONMENT, capture_output=True, text=True, timeout=30,
+                    preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    done = subprocess.run([LAPWING, "import", source, "-o", path], **ignoring)
+    assert done.returncode in (0, 3) and has_results(path) and not sides(path), done
+    done = subprocess.run([LAPWING, "record", "-o", path, "--", "grep", "SigIgn", "/proc/self/status"], **ignoring)
+    assert done.returncode == 0, done
+    assert int(done.stdout.split()[1], 16) & 1 << signal.SIGCHLD - 1, "the command is not called as it would have been"
+    done = subprocess.run([LAPWING, "record", "-o", path, "--", PROGRAM], **ignoring)
+    assert done.returncode == 0 and has_results(path), done
+    print("whose caller ignores its children")
+
+
 def test_left_by_the_user(folder):
     """What takes long is said; Ctrl-C leaves it, with the command's own exit code and a whole file."""
     path = os.path.join(folder, "long.lapwing")
@@ -230,6 +246,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="lapwing-finish-") as folder:
         test_record(folder)
         test_part_of_a_job(folder)
+        test_whose_caller_ignores_its_children(folder)
         test_left_by_the_user(folder)
         test_variables_alone(folder)
         test_import(folder)

@@ -271,16 +271,41 @@ def test_attached_on_a_real_screen_while_a_rank_is_killed(folder):
 
 
 def test_the_recorder_is_killed_on_a_real_screen(folder):
-    """kill -9 of `lapwing record` ends its command; the collector keeps what there is, and the screen says so."""
+    """kill -9 of `lapwing record` kills its command; the collector keeps what there is, and the screen says so."""
     job, path, ring_dir = start(folder, training(400))
     with contextlib.closing(Terminal(f"{LAPWING} live --attach {ring_dir}", width=160, height=40)) as terminal:
         terminal.shows("2 of 2 ranks alive  following")
         job.kill()
         job.wait(10)
-        terminal.shows("`lapwing record` was killed, and its command with it; what was recorded is kept")
+        terminal.shows("`lapwing record` was killed before: what was recorded is kept")
         terminal.keys("q")
         terminal.shows("left with [03]")
     assert query(path, "SELECT closed FROM run") == [(1,)]
+
+
+def test_deaths_around_a_job_that_goes_on(folder):
+    """A collector that is killed has a successor; what a killed recorder's command had started runs on, and is recorded on."""
+    path = f"{folder}/script.lapwing"
+    job = subprocess.Popen([LAPWING, "record", "-q", "-o", path, "--", "sh", "-c", f"{PRODUCER} -n 100000 -u 50000 -r 1024; true"],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+    ring_dir = wait_for("a ring directory", lambda: ring_dir_of(path))
+    pid = wait_for("a process", lambda: query(path, "SELECT pid FROM process"))[0][0]
+    with contextlib.closing(Terminal(f"{LAPWING} live --attach {ring_dir} 2>{folder}/word", width=160)) as terminal:
+        terminal.shows("following")
+        time.sleep(1.5)  # it has asked who collects
+        children = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(job.pid)], capture_output=True, text=True).stdout
+        os.kill(int(re.search(r"(\d+) lapwingd", children).group(1)), signal.SIGKILL)
+        terminal.shows(r"the collector \(lapwingd, pid \d+\) was killed; another \(pid \d+\) goes on")
+        job.kill()
+        job.wait(10)
+        terminal.shows("`lapwing record` was killed, and the command that it had started; what that had started may run on")
+        terminal.shows("following")
+        terminal.keys("C-c")  # for the screen, not for the job; it says where that goes on
+        wait_for("a word", lambda: f"the job goes on, into {path}: `lapwing live --attach" in open(f"{folder}/word").read())
+    n_before = query(path, "SELECT sum(n_stored) FROM thread")
+    wait_for("more records", lambda: query(path, "SELECT sum(n_stored) FROM thread") > n_before)
+    os.kill(pid, signal.SIGTERM)
+    wait_for("the end", lambda: query(path, "SELECT closed FROM run") == [(1,)])
 
 
 def test_the_remembered_view(folder):

@@ -54,6 +54,10 @@ def test_every_view(run):
         terminal.resize(80, 24)
         for key, view in VIEWS.items():
             terminal.keys(key, "Down", "Up", "Enter", "Escape")
+        terminal.keys("F1")
+        terminal.wait("Keys that do something here")
+        terminal.keys("F1")
+        terminal.wait("Keys that do something here", absent=True)
         terminal.keys("?")
         terminal.wait("Keys that do something here")
         terminal.keys("Escape", "1")
@@ -211,13 +215,31 @@ def test_no_terminal(run):
         assert done.returncode == 2, done
     done = failing({}, "--dump", "overview", "--keys", "<Nowhere>", run)
     assert done.returncode == 2 and "no key" in done.stderr, done
-    done = failing({}, "--dump", "overview", "/nowhere.lapwing")
-    assert done.returncode == 1 and "/nowhere.lapwing" in done.stderr and not done.stdout, done
+    for arguments in (["--dump", "overview", "/nowhere.lapwing"], ["/nowhere.lapwing"], [run, "/nowhere.lapwing"]):
+        done = failing({}, *arguments)
+        assert done.returncode == 1 and "/nowhere.lapwing" in done.stderr and not done.stdout, done
+        assert "needs a terminal" not in done.stderr, done
+    with Terminal(100, 24) as terminal:
+        terminal.run(f"clear; {LAPWING} tui {SOURCE}/README.md; echo leaves $?")
+        screen = terminal.wait("leaves 1")
+        assert "README.md" in screen and "[1over" not in screen, screen
     for term, word in (("dumb", "TERM=dumb"), ("no-such-terminal", "nothing is known"), ("", "TERM= says")):
         with Terminal(100, 24) as terminal:
             terminal.run(f"clear; TERM={term} {LAPWING} tui {run}; echo leaves $?")
             assert "leaves 1" in terminal.wait(word) or terminal.wait("leaves 1")
     print("no terminal, bad options")
+
+
+def test_dumps_follow_the_locale(run):
+    def dump(locale, *arguments):
+        return subprocess.run([LAPWING, "tui", "--dump", "timeline", *arguments, run], env={**os.environ, "LC_ALL": locale}, capture_output=True,
+                              timeout=60).stdout
+
+    assert dump("C").isascii() and dump("C")
+    assert not dump("C.UTF-8").isascii()
+    assert dump("C", "--utf8") == dump("C.UTF-8")
+    assert dump("C.UTF-8", "--ascii") == dump("C")
+    print("dumps in any locale")
 
 
 def main():
@@ -227,6 +249,7 @@ def main():
                               capture_output=True, text=True)
         assert done.returncode in (0, 3), done
         test_no_terminal(run)
+        test_dumps_follow_the_locale(run)
         test_every_view(run)
         test_unknown_sequences(run)
         test_mouse(run)

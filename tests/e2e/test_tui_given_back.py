@@ -77,6 +77,16 @@ def test_ends(run):
         print(f"given back after {number.name if number else 'leaving'}")
 
 
+def test_goes_away(run):
+    """A terminal that is closed, of a program that it does not control: no signal comes, and nobody could read or type."""
+    terminal = Pty(LAPWING, "tui", run)
+    terminal.wait(b"q leave")
+    os.close(terminal.slave)
+    os.close(terminal.master)
+    assert terminal.child.wait(20) == -signal.SIGHUP
+    print("ends with its terminal")
+
+
 def test_shows_its_screen(run):
     """The same as tmux sees it."""
     for number in (signal.SIGSEGV, signal.SIGTERM):
@@ -119,6 +129,7 @@ def main():
                               capture_output=True, text=True)
         assert done.returncode in (0, 3), done
         test_ends(run)
+        test_goes_away(run)
         test_shows_its_screen(run)
         test_stops(run)
     return 0

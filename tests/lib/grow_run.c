@@ -15,8 +15,9 @@
 static const struct {
 	const char *name, *time;
 } tables[] = {{"ready", "at_ns"}, {"batch_tensor", "at_ns"}, {"batch", "end_ns"},
-	{"collective", "end_ns"}, {"wait", "end_ns"}, {"range", "end_ns"},
-	{"socket_sample", "at_ns"}, {"cycle", "end_ns"}, {"setting", "at_ns"}};
+	{"collective", "end_ns"}, {"wait", "end_ns"}, {"range", "end_ns"}, {"socket", "at_ns"},
+	{"socket_sample", "at_ns"}, {"tcp_sample", "at_ns"}, {"cycle", "end_ns"},
+	{"setting", "at_ns"}};
 
 #define ok(status)                                                                                 \
 	do {                                                                                       \

@@ -130,11 +130,30 @@ void play_chooser(struct live_player *p, struct lw_app *app)
 			.command = "python3 small.py",
 			.started_ns = 500 * LW_NS_PER_S,
 			.has_ended = true},
+		{.dir = "e",
+			.path = "/home/ada/vit/run-0.lapwing",
+			.pid = 6001,
+			.n_ranks = 1,
+			.size = 2,
+			.command = "python3 vit.py",
+			.started_ns = 8700 * LW_NS_PER_S},
+		{.dir = "f",
+			.path = "/home/ada/vit/run-1.lapwing",
+			.pid = 6002,
+			.n_ranks = 1,
+			.size = 2,
+			.rank = 1,
+			.command = "python3 vit.py",
+			.started_ns = 8701 * LW_NS_PER_S},
 	};
+	lw_job_list list = {0};
 
 	p->chooser = (struct lw_chooser){.chosen = -1, .now_ns = 8800 * LW_NS_PER_S};
 	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
-		if (lw_vec_push(&p->chooser.jobs, jobs[i]) < 0)
+		if (lw_vec_push(&list, jobs[i]) < 0)
 			return;
+	if (lw_chooser_take(&p->chooser, &list) < 0)
+		return;
+	lw_vec_free(&list);
 	app->chooser = &p->chooser;
 }

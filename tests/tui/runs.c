@@ -10,6 +10,43 @@
 	"DELETE FROM batch; DELETE FROM batch_tensor; DELETE FROM ready;"                          \
 	"DELETE FROM cycle; DELETE FROM wait; DELETE FROM setting;"
 
+/* A ring of TCP connections: each rank has one to the next (1) and one from the previous (2). What it sends at a time
+ * is what a ring sends, and a tenth more with each rank; the other way go 64 bytes a batch. */
+#define NEXT     "((p.rank + 1) % p.size)"
+#define PREVIOUS "((p.rank + p.size - 1) % p.size)"
+#define ADDRESS  "'10.0.0.' || "
+#define RING                                                                                       \
+	"INSERT INTO socket SELECT NULL, p.id, 1, p.start_ns, " ADDRESS "(p.rank + 1),"            \
+	" 5000 + p.rank, " ADDRESS "(" NEXT " + 1), 6000 + " NEXT " FROM process p;"               \
+	"INSERT INTO socket SELECT NULL, p.id, 2, p.start_ns, " ADDRESS "(p.rank + 1),"            \
+	" 6000 + p.rank, " ADDRESS "(" PREVIOUS " + 1), 5000 + " PREVIOUS " FROM process p;"
+/* What a batch has moved when it ends, and what had been when it began. */
+#define MOVED                                                                                      \
+	"CREATE TEMP TABLE ended AS SELECT p.id, p.rank, p.size, b.start_ns, b.end_ns, b.bytes,"   \
+	" sum(b.bytes) OVER w AS total, row_number() OVER w AS n FROM batch b"                     \
+	" JOIN thread t ON t.id = b.thread_id JOIN process p ON p.id = t.process_id"               \
+	" WINDOW w AS (PARTITION BY p.id ORDER BY b.end_ns);"                                      \
+	"CREATE TEMP TABLE moved AS SELECT id, rank, size, end_ns AS at_ns, n,"                    \
+	" total * 2 * (size - 1) / size AS ring FROM ended UNION ALL"                              \
+	" SELECT id, rank, size, start_ns, n - 1, (total - bytes) * 2 * (size - 1) / size"         \
+	" FROM ended ORDER BY 4, 1;"
+#define BY_NEXT     "ring * (10 + p.rank) / 10"
+#define BY_PREVIOUS "ring * (10 + " PREVIOUS ") / 10"
+#define SAMPLES                                                                                    \
+	"INSERT INTO socket_sample SELECT id, 1, at_ns, 1, " BY_NEXT                               \
+	", 64 * n, n, n FROM moved p;"                                                             \
+	"INSERT INTO socket_sample SELECT id, 2, at_ns, 1, 64 * n, " BY_PREVIOUS                   \
+	", n, n FROM moved p;"                                                                     \
+	"INSERT INTO tcp_sample SELECT id, 1, at_ns, 1, 50000 + 7000 * rank, " BY_NEXT             \
+	" * 97 / 100, 64 * n, 1000000000 - 100000000 * rank, n * (rank = 1), 10 FROM moved p;"     \
+	"INSERT INTO tcp_sample SELECT id, 2, at_ns, 1, 40000, 64 * n, " BY_PREVIOUS               \
+	", 2000000, 0, 10 FROM moved p;"                                                           \
+	"DROP TABLE temp.moved; DROP TABLE temp.ended;"
+#define TRAFFIC RING MOVED SAMPLES
+
+/* The number of the step that a row of table ready belongs to, in a job of slow_rank()'s times. */
+#define STEP_OF_READY "((at_ns - 1000000000) / 39300000)"
+
 static struct make_run slow_rank(void)
 {
 	struct make_run spec = make_run_job(3, 12);
@@ -154,6 +191,86 @@ static struct make_run links(void)
 	return spec;
 }
 
+static struct make_run ring_of_2(void)
+{
+	struct make_run spec = make_run_job(2, 12);
+
+	spec.extra_sql = TRAFFIC;
+	return spec;
+}
+
+/* One of them talks to a host outside the job, and another's samples were not recorded. */
+static struct make_run ring_of_4(void)
+{
+	struct make_run spec = make_run_job(4, 12);
+
+	spec.late_ns[3] = 3000000;
+	spec.extra_sql = TRAFFIC
+		"INSERT INTO socket VALUES(NULL, 1, 3, 600000000, '10.0.0.1', 7001, '192.168.1.9', 443);"
+		"INSERT INTO socket_sample VALUES(1, 3, 600000000, 1, 5000, 90000, 3, 9)";
+	return spec;
+}
+
+static struct make_run ring_in_part(void)
+{
+	struct make_run spec = ring_of_4();
+
+	spec.extra_sql = TRAFFIC "DELETE FROM socket_sample WHERE process_id = 4;"
+				 "DELETE FROM tcp_sample WHERE process_id = 4";
+	return spec;
+}
+
+/* As slow_rank(), but another rank was much later in the first step, which does not count. */
+static struct make_run slow_start(void)
+{
+	struct make_run spec = slow_rank();
+
+	spec.extra_sql = "UPDATE ready SET at_ns = at_ns - 9000000 WHERE thread_id IN (3, 5)"
+			 " AND object = 1002 AND " STEP_OF_READY " = 0";
+	return spec;
+}
+
+/* The late rank is later with the large tensors than with the one that is ready before them, where a step is counted
+ * from the large one on: the step counts once, with the worst. */
+static struct make_run growing_late(void)
+{
+	struct make_run spec = slow_rank();
+
+	spec.extra_sql =
+		"UPDATE ready SET at_ns = at_ns - 3000000 WHERE thread_id = 5 AND object = 1002";
+	return spec;
+}
+
+/* Ranks 1 and 2 change places in one step of three, or of five. */
+#define CHANGE_PLACES(of)                                                                          \
+	"UPDATE ready SET at_ns = at_ns + CASE thread_id WHEN 3 THEN 5000000 ELSE -5000000 END"    \
+	" WHERE thread_id IN (3, 5) AND object BETWEEN 1000 AND 1002 AND " STEP_OF_READY " % " #of \
+	" = 0"
+
+static struct make_run turns_of_3(void)
+{
+	struct make_run spec = slow_rank();
+
+	spec.extra_sql = CHANGE_PLACES(3);
+	return spec;
+}
+
+static struct make_run turns_of_5(void)
+{
+	struct make_run spec = slow_rank();
+
+	spec.extra_sql = CHANGE_PLACES(5);
+	return spec;
+}
+
+static struct make_run no_setting(void)
+{
+	struct make_run spec = make_run_job(2, 8);
+
+	spec.extra_sql = "DELETE FROM setting";
+	return spec;
+}
+
 static const struct {
 	const char *name;
 	struct make_run (*make)(void);
@@ -171,6 +288,14 @@ static const struct {
 	{"imported_of_some", imported_of_some},
 	{"poor_fit", poor_fit},
 	{"long", long_run},
+	{"ring_of_2", ring_of_2},
+	{"ring_of_4", ring_of_4},
+	{"ring_in_part", ring_in_part},
+	{"slow_start", slow_start},
+	{"growing_late", growing_late},
+	{"turns_of_3", turns_of_3},
+	{"turns_of_5", turns_of_5},
+	{"no_setting", no_setting},
 };
 
 bool tui_run(const char *name, struct make_run *ret_spec)

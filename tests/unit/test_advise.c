@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "analyzer/advise/advise.h"
+#include "analyzer/advise/trial.h"
 #include "base/units.h"
 #include "tests/unit/advise_job.h"
 
@@ -50,6 +51,38 @@ static void a_cycle_that_is_too_long_is_found(void **state)
 	before_ns = truth_ns(&job, NULL);
 	after_ns = truth_ns(&job, advice);
 	assert_true(fabs(1 - after_ns / before_ns - advice->gain_frac.value) < 0.02);
+	lw_advice_list_free(&list);
+	sim_run_free(run);
+}
+
+/* Steps that differ by more than they take: no other setting makes a step shorter than none, nor is that said. */
+static void a_gain_is_no_more_than_the_step_and_one_that_may_be_anything_is_not_told(void **state)
+{
+	struct job job;
+	struct lw_run *run;
+	struct lw_advice_list list;
+	struct lw_trial trial = {0};
+	struct lw_prediction other;
+	struct lw_figure gain;
+	uint32_t n;
+
+	(void)state;
+	job_init(&job, 2, 40, 20000);
+	job_advise(&job, &run, &list);
+	other = list.base;
+	other.is_recorded = false;
+	n = lw_replay_n(list.replay);
+	for (uint32_t s = 0; s < n; s++)
+		list.other_ns[s] = list.base_ns[s] * (s % 2 ? 20 : 0.01);
+	gain = lw_replay_gain(list.replay, &list.base, list.base_ns, &other, list.other_ns);
+	print_message("gain %g (%g to %g) of %g\n", gain.value, gain.low, gain.high,
+		list.base.step_ns.value);
+	assert_true(gain.low < -list.base.step_ns.value);
+	assert_true(gain.high <= list.base.step_ns.value && gain.high >= gain.value);
+	trial.gain_ns = gain;
+	assert_true(lw_advise_is_blind(&list, &trial));
+	trial.gain_ns.low = 0.01 * gain.high;
+	assert_false(lw_advise_is_blind(&list, &trial));
 	lw_advice_list_free(&list);
 	sim_run_free(run);
 }
@@ -302,6 +335,8 @@ static void a_search_over_a_large_job_tries_thresholds_and_cycles(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_gain_is_no_more_than_the_step_and_one_that_may_be_anything_is_not_told),
 		cmocka_unit_test(a_cycle_that_is_too_long_is_found),
 		cmocka_unit_test(what_a_trial_asked_can_be_asked_again),
 		cmocka_unit_test(many_small_operations_are_found),

@@ -240,6 +240,83 @@ static void a_torch_ddp_grid_is_over_limits_of_its_buckets(void **state)
 	close_job(&f);
 }
 
+static bool holds(const struct lw_grid_axis *axis, double value)
+{
+	for (size_t i = 0; i < axis->n; i++)
+		if (axis->at[i] == value)
+			return true;
+	return false;
+}
+
+/* A loop whose rounds cost so much that the adviser tries few cycles: what can be asked for is in the grid all the same. */
+static void a_grid_holds_the_usual_cycles_the_recorded_one_and_what_is_advised(void **state)
+{
+	static const double usual_ms[] = {0.5, 1, 2.5, 5, 10, 20, 50};
+	struct lw_advice_list list = {0};
+	const struct lw_forecast *best;
+	struct lw_advice advice = {.kind = LW_ADVICE_SET, .whatif = LW_WHATIF_RECORDED};
+	struct fixture f = {0};
+	size_t n_models, n_short = 0;
+	struct lw_ask one = {.question = LW_ASK_GRID,
+		.model = lw_models(&n_models),
+		.whatif = LW_WHATIF_RECORDED,
+		.advice = &list};
+
+	(void)state;
+	open_job(&f, 2, 0);
+	f.predictor->replay->cost.round_ns = 2e6; /* 8 of them: 16 ms */
+	f.predictor->replay->setting.cycle_ns = 50000000;
+	advice.whatif.fusion_bytes = 3 << 20;
+	advice.whatif.cycle_ns = 7.1e6;
+	assert_int_equal(lw_vec_push(&list.advice, advice), LW_OK);
+	assert_int_equal(lw_answer(f.predictor, &one, &f.answer), LW_OK);
+	for (size_t i = 0; i < sizeof(usual_ms) / sizeof(usual_ms[0]); i++)
+		assert_true(holds(&f.answer.columns, usual_ms[i] * 1e6));
+	assert_true(holds(&f.answer.columns, 7.1e6));
+	assert_true(holds(&f.answer.rows, 3 << 20));
+	assert_true(f.answer.columns.at[f.answer.columns.recorded] == 50e6);
+	best = lw_answer_best(&f.answer);
+	assert_true(best->whatif.fusion_bytes == 3 << 20 && best->whatif.cycle_ns == 7.1e6);
+	assert_false(lw_answer_is_short(&f.answer, best));
+	for (size_t i = 0; i < f.answer.n_forecasts; i++)
+		n_short += lw_answer_is_short(&f.answer, &f.answer.forecasts[i]);
+	assert_int_equal(n_short, 6 * f.answer.rows.n - 1); /* 0.5 to 10 and 7.1 ms */
+	lw_answer_done(&f.answer);
+	one.whatif.bandwidth_frac = 2; /* advice is of another network */
+	assert_int_equal(lw_answer(f.predictor, &one, &f.answer), LW_OK);
+	assert_false(f.answer.is_advised);
+	assert_false(lw_answer_is_short(&f.answer, lw_answer_best(&f.answer)));
+	lw_vec_free(&list.advice);
+	close_job(&f);
+}
+
+/* A threshold that holds a whole step sends what a larger one sends. */
+static void a_setting_that_sends_the_same_is_as_known_as_the_recorded_one(void **state)
+{
+	struct lw_forecast *recorded, *other;
+	struct fixture f = {0};
+	size_t at;
+
+	(void)state;
+	open_job(&f, 2, 0);
+	ask(&f, LW_ASK_GRID, 0);
+	at = f.answer.rows.recorded * f.answer.columns.n + f.answer.columns.recorded;
+	recorded = other = &f.answer.forecasts[at];
+	assert_int_equal(lw_answer_mark(&f.answer, recorded), 'r');
+	for (size_t i = f.answer.columns.recorded; i < f.answer.n_forecasts;
+		i += f.answer.columns.n)
+		if (i != at &&
+			lw_answer_is_same(&f.answer.forecasts[i].prediction, &recorded->prediction))
+			other = &f.answer.forecasts[i];
+	assert_ptr_not_equal(other, recorded);
+	other->prediction.is_extrapolated = true;
+	assert_int_equal(lw_answer_mark(&f.answer, other), '=');
+	assert_false(lw_answer_is_extrapolated(&f.answer, other));
+	other->prediction.totals.n_batches++;
+	assert_int_equal(lw_answer_mark(&f.answer, other), 'x');
+	close_job(&f);
+}
+
 static void a_torch_ddp_job_whose_buckets_are_fixed_has_no_grid(void **state)
 {
 	struct fixture f = {0};
@@ -289,6 +366,9 @@ int main(void)
 		cmocka_unit_test(the_error_of_the_replay_is_shown_before_its_correction),
 		cmocka_unit_test(the_interval_is_not_narrower_than_what_it_is_made_of),
 		cmocka_unit_test(what_is_assumed_names_the_run_that_would_tell),
+		cmocka_unit_test(
+			a_grid_holds_the_usual_cycles_the_recorded_one_and_what_is_advised),
+		cmocka_unit_test(a_setting_that_sends_the_same_is_as_known_as_the_recorded_one),
 		cmocka_unit_test(a_torch_ddp_grid_is_over_limits_of_its_buckets),
 		cmocka_unit_test(a_torch_ddp_job_whose_buckets_are_fixed_has_no_grid),
 	};

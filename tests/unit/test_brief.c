@@ -11,6 +11,7 @@
 
 #include "analyzer/analyzer.h"
 #include "tests/lib/run_fixture.h"
+#include "tui/overview_words.h"
 
 static struct lw_analysis *analyse(const struct make_run *spec, const char **path)
 {
@@ -157,9 +158,150 @@ static void the_parts_of_exposed_time_add_up_and_entry_is_agreeing(void **state)
 	lw_analysis_close(analysis);
 }
 
+/* One step in four takes four times as long: most steps take less than the mean. */
+static void the_mean_is_of_the_same_steps_as_all_else_and_most_steps_take_another_time(void **state)
+{
+	struct make_run spec = make_run_job(2, 16);
+	struct lw_analysis *analysis;
+	struct lw_summary summary;
+	double ranks_ns = 0;
+	const char *path;
+
+	(void)state;
+	analysis = analyse(&spec, &path);
+	for (size_t r = 0; r < 2; r++)
+		for (size_t s = 0; s < analysis->run->ranks.at[r].steps.n; s += 4) {
+			struct lw_step *step = &analysis->run->ranks.at[r].steps.at[s];
+
+			step->end_ns += 3 * (step->end_ns - step->start_ns);
+		}
+	assert_int_equal(lw_summarize(analysis->run, NULL, 0, &summary), LW_OK);
+	for (size_t r = 0; r < 2; r++)
+		ranks_ns += summary.ranks.at[r].step_ns.value / 2;
+	assert_true(fabs(summary.mean_step_ns.value / ranks_ns - 1) < 1e-9);
+	assert_true(fabs(summary.exposed_ns.value / summary.mean_step_ns.value /
+				    summary.exposed_frac.value -
+			    1) < 1e-9);
+	assert_true(summary.step_ns.value < 0.8 * summary.mean_step_ns.value);
+	lw_summary_done(&summary);
+	lw_analysis_close(analysis);
+}
+
+static struct lw_straggler straggler(int32_t rank, double steps_frac, double last_ns)
+{
+	return (struct lw_straggler){.rank = rank,
+		.steps_frac = steps_frac,
+		.last_ns = last_ns,
+		.is_persistent = steps_frac >= 0.75};
+}
+
+static void nobody_is_the_slowest_where_ranks_take_turns(void **state)
+{
+	struct lw_summary summary = {0};
+	struct lw_rank_summary rank = {0};
+	char text[LW_OVERVIEW_LINE_BYTES];
+
+	(void)state;
+	for (int r = 0; r < 2; r++)
+		assert_int_equal(lw_vec_push(&summary.ranks, rank), LW_OK);
+	assert_string_equal(lw_overview_slowest(&summary, text), "Slowest rank: none stands out");
+	assert_int_equal(lw_vec_push(&summary.stragglers, straggler(0, 0.44, 4e6)), LW_OK);
+	assert_int_equal(lw_vec_push(&summary.stragglers, straggler(1, 0.56, 2e6)), LW_OK);
+	assert_string_equal(lw_overview_slowest(&summary, text),
+		"Slowest rank: ranks take turns: 1 last in 56 % by 2 ms, 0 in 44 % by 4 ms");
+	summary.stragglers.at[1] = straggler(1, 1, 31.8e6);
+	assert_string_equal(lw_overview_slowest(&summary, text),
+		"Slowest rank: 1, last in 100 % of the steps, then 31.8 ms after the first");
+	lw_summary_done(&summary);
+}
+
+/* In every second step by 5 ms: when it is late by all of it, not by the half that the mean of all steps says. */
+static void how_late_a_rank_is_when_it_is_late(void **state)
+{
+	struct make_run spec = make_run_job(2, 17);
+	struct lw_analysis *analysis;
+	struct lw_summary summary;
+	const char *path;
+
+	(void)state;
+	spec.late_ns[1] = 5000000;
+	analysis = analyse(&spec, &path);
+	for (size_t s = 0; s < analysis->run->ranks.at[1].steps.n; s += 2)
+		analysis->run->ranks.at[1].steps.at[s].last_ready_ns -= 10000000;
+	assert_int_equal(lw_summarize(analysis->run, NULL, 0, &summary), LW_OK);
+	assert_int_equal(summary.stragglers.n, 2);
+	for (size_t i = 0; i < 2; i++) {
+		const struct lw_straggler *late = &summary.stragglers.at[i];
+
+		assert_false(late->is_persistent);
+		assert_true(fabs(late->last_ns - 5e6) < 1e5);
+		assert_true(fabs(late->steps_frac * late->last_ns - late->late_ns.value) < 1e5);
+	}
+	lw_summary_done(&summary);
+	lw_analysis_close(analysis);
+}
+
+static void the_quality_names_ranks_that_died(void **state)
+{
+	struct make_run spec = make_run_job(2, 8);
+	struct lw_analysis *analysis;
+	char text[LW_OVERVIEW_LINE_BYTES];
+	struct lw_brief brief;
+	const char *path;
+	bool is_bad;
+
+	(void)state;
+	spec.extra_sql = "UPDATE process SET ended = 'died'";
+	analysis = analyse(&spec, &path);
+	assert_int_equal(lw_brief_load(&path, 1, &brief), LW_OK);
+	assert_int_equal(brief.n_died, 2);
+	assert_non_null(strstr(lw_overview_quality(&brief, &is_bad, text), "2 ranks DIED"));
+	assert_true(is_bad);
+	lw_brief_done(&brief);
+	lw_analysis_close(analysis);
+}
+
+static void the_advice_begins_with_what_gains_most_and_tells_what_can_be_set_apart(void **state)
+{
+	struct lw_advice set = {.id = "a", .title = "Threshold", .kind = LW_ADVICE_SET};
+	struct lw_advice late = {.id = "b",
+		.title = "If no rank were late",
+		.lead = "Late rank 1: without it",
+		.kind = LW_ADVICE_WHAT_IF};
+	struct lw_advice wire = {.id = "c", .title = "More bandwidth", .kind = LW_ADVICE_HARDWARE};
+	char text[LW_ADVICE_TEXT_BYTES];
+	struct lw_advice_list list = {0};
+
+	(void)state;
+	set.gain_frac = (struct lw_figure){0.055, 0.01, 0.1, LW_PREDICTED, NULL};
+	set.set[set.n_sets++] = (struct lw_advice_set){"HOROVOD_CYCLE_TIME", "1"};
+	late.gain_frac = (struct lw_figure){0.77, 0.75, 0.8, LW_PREDICTED, NULL};
+	wire.gain_frac = (struct lw_figure){0.9, 0.8, 0.95, LW_PREDICTED, NULL};
+	assert_int_equal(lw_vec_push(&list.advice, set), LW_OK);
+	assert_int_equal(lw_vec_push(&list.advice, wire), LW_OK);
+	assert_int_equal(lw_vec_push(&list.advice, late), LW_OK);
+	assert_string_equal(lw_advise_headline(&list, text),
+		"Late rank 1: without it 77.0 % less (75.0 to 80.0); to set: HOROVOD_CYCLE_TIME=1, 5.5 % less (1.0 to 10.0)");
+	assert_string_equal(lw_advise_lines(&list, text, sizeof(text)),
+		"1 Threshold: 5.5 % less (1.0 to 10.0), set: HOROVOD_CYCLE_TIME=1\n"
+		"2 More bandwidth: 90.0 % less (80.0 to 95.0), hardware\n"
+		"3 If no rank were late: 77.0 % less (75.0 to 80.0), what-if");
+	list.advice.at[0].gain_frac.value = 0.8; /* then it is what there is to say */
+	assert_int_equal(
+		strncmp(lw_advise_headline(&list, text), "set HOROVOD_CYCLE_TIME=1", 24), 0);
+	lw_vec_free(&list.advice);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			the_mean_is_of_the_same_steps_as_all_else_and_most_steps_take_another_time),
+		cmocka_unit_test(nobody_is_the_slowest_where_ranks_take_turns),
+		cmocka_unit_test(how_late_a_rank_is_when_it_is_late),
+		cmocka_unit_test(the_quality_names_ranks_that_died),
+		cmocka_unit_test(
+			the_advice_begins_with_what_gains_most_and_tells_what_can_be_set_apart),
 		cmocka_unit_test(what_was_stored_is_read_back),
 		cmocka_unit_test(of_other_files_nothing_is_read_back),
 		cmocka_unit_test(the_parts_of_exposed_time_add_up_and_entry_is_agreeing),

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/err.h"
 #include "base/units.h"
 #include "tests/lib/run_fixture.h"
 #include "tui/chooser.h"
@@ -33,7 +34,7 @@ static void take(struct lw_chooser *chooser, size_t n, const struct lw_job *jobs
 	lw_vec_free(&list);
 }
 
-static const char *line(const struct lw_chooser *chooser, int y)
+static const char *line(struct lw_chooser *chooser, int y)
 {
 	static char text[4 * 100 + 1];
 	struct lw_cells cells = {0};
@@ -84,6 +85,99 @@ static void an_age_that_is_not_known_is_not_made_up(void **state)
 	lw_vec_free(&chooser.jobs);
 }
 
+static struct lw_job file_of(int rank, int size, const char *command, int64_t started_ns)
+{
+	struct lw_job job = {.rank = rank, .size = size, .n_ranks = 1, .started_ns = started_ns};
+
+	snprintf(job.dir, sizeof(job.dir), "%s-%d-%lld", command, rank, (long long)started_ns);
+	snprintf(job.path, sizeof(job.path), "/home/ada/run-%d.lapwing", rank);
+	snprintf(job.command, sizeof(job.command), "%s", command);
+	return job;
+}
+
+static void the_files_of_one_job_are_one_line(void **state)
+{
+	const struct lw_job jobs[] = {file_of(10, 12, "train", 100 * LW_NS_PER_S),
+		file_of(0, 2, "other", 101 * LW_NS_PER_S),
+		file_of(2, 12, "train", 101 * LW_NS_PER_S),
+		file_of(0, 12, "train", 102 * LW_NS_PER_S),
+		/* another one of the same command: its rank 0, and much later */
+		file_of(0, 12, "train", 103 * LW_NS_PER_S),
+		file_of(1, 12, "train", 200 * LW_NS_PER_S)};
+	struct lw_chooser chooser = {.chosen = -1, .now_ns = 300 * LW_NS_PER_S};
+	struct lw_job_files files;
+
+	(void)state;
+	take(&chooser, 6, jobs);
+	assert_int_equal(lw_chooser_n_jobs(&chooser), 4);
+	assert_non_null(strstr(line(&chooser, 0), "4 jobs are being recorded"));
+	assert_non_null(strstr(line(&chooser, 3), "3 of 12"));
+	assert_non_null(strstr(
+		line(&chooser, 4), "3 files, rank 0's is followed: /home/ada/run-*.lapwing"));
+	assert_non_null(strstr(line(&chooser, 5), "other"));
+	assert_int_equal(lw_chooser_files(&chooser, 2, &files)->n, 3);
+	assert_string_equal(files.pattern, "/home/ada/run-*.lapwing");
+	assert_int_equal(lw_chooser_files(&chooser, 1, &files)->n, 1);
+	assert_string_equal(files.pattern, "/home/ada/run-0.lapwing");
+	/* one of its files is done, and rank 0's is: the lowest that still runs is followed */
+	take(&chooser, 3, jobs);
+	assert_true(chooser.jobs.at[3].has_ended);
+	assert_null(strstr(line(&chooser, 3), "ended"));
+	assert_true(lw_chooser_key(&chooser, LW_KEY_ENTER, 0, 12));
+	assert_int_equal(chooser.jobs.at[chooser.chosen].rank, 2);
+	lw_vec_free(&chooser.jobs);
+}
+
+static void lines_stay_while_the_cursor_moves_among_them(void **state)
+{
+	struct lw_job jobs[9];
+	struct lw_chooser chooser = {.chosen = -1, .now_ns = 300 * LW_NS_PER_S};
+
+	(void)state;
+	for (int i = 0; i < 9; i++)
+		jobs[i] = job((char[]){(char)('a' + i), 0}, LW_NS_PER_S);
+	take(&chooser, 9, jobs);
+	lw_chooser_key(&chooser, LW_KEY_END, 0, 12);
+	assert_non_null(strstr(line(&chooser, 3), "train f"));
+	lw_chooser_key(&chooser, LW_KEY_UP, 0, 12);
+	lw_chooser_key(&chooser, LW_KEY_UP, 0, 12);
+	assert_non_null(strstr(line(&chooser, 3), "train f")); /* the cursor moved, they did not */
+	lw_chooser_key(&chooser, LW_KEY_CLICK, 9, 12);
+	assert_int_equal(chooser.at, 8);
+	lw_chooser_key(&chooser, LW_KEY_HOME, 0, 12);
+	assert_non_null(strstr(line(&chooser, 3), "train a"));
+	lw_vec_free(&chooser.jobs);
+}
+
+static int open_none(void *context, const struct lw_job *job)
+{
+	(void)context;
+	return lw_fail(LW_ERR_IO, "%s: No such file", job->dir);
+}
+
+static void what_cannot_be_followed_is_told_of_and_another_may_be_chosen(void **state)
+{
+	const struct lw_job jobs[] = {job("a", LW_NS_PER_S), job("b", LW_NS_PER_S)};
+	struct lw_chooser chooser = {.chosen = -1, .now_ns = 300 * LW_NS_PER_S, .open = open_none};
+
+	(void)state;
+	take(&chooser, 2, jobs);
+	assert_false(lw_chooser_key(&chooser, LW_KEY_ENTER, 0, 12));
+	assert_non_null(strstr(line(&chooser, 11), "! a: No such file"));
+	assert_int_equal(chooser.chosen, -1);
+	assert_false(lw_chooser_key(&chooser, LW_KEY_DOWN, 0, 12));
+	assert_non_null(strstr(line(&chooser, 11), "q leave"));
+	/* Escape leaves what is open, and no more */
+	assert_false(lw_chooser_key(&chooser, '?', 0, 12));
+	assert_non_null(strstr(line(&chooser, 2), "being recorded on this host"));
+	assert_false(lw_chooser_key(&chooser, LW_KEY_ESCAPE, 0, 12));
+	assert_non_null(strstr(line(&chooser, 3), "train a"));
+	assert_false(lw_chooser_key(&chooser, LW_KEY_ESCAPE, 0, 12));
+	assert_non_null(strstr(line(&chooser, 11), "q leaves"));
+	assert_true(lw_chooser_key(&chooser, 'q', 0, 12));
+	lw_vec_free(&chooser.jobs);
+}
+
 static int find_none_then_one(void *context, lw_job_list *ret_jobs)
 {
 	int *n_looks = context;
@@ -127,6 +221,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(jobs_come_and_go_and_the_choice_stays),
 		cmocka_unit_test(an_age_that_is_not_known_is_not_made_up),
+		cmocka_unit_test(the_files_of_one_job_are_one_line),
+		cmocka_unit_test(lines_stay_while_the_cursor_moves_among_them),
+		cmocka_unit_test(what_cannot_be_followed_is_told_of_and_another_may_be_chosen),
 		cmocka_unit_test(it_looks_again_once_a_second),
 		cmocka_unit_test(a_run_that_is_being_written_says_when_it_began),
 	};

@@ -307,6 +307,8 @@ static void of_a_long_run_only_the_last_minute_is_read(void **state)
 	appear(&g, 0);
 	grow_to(&g, 250 * S);
 	assert_true(g.live->model.is_partial);
+	assert_int_equal(g.live->facts.n, 1); /* the plus before its steps is explained */
+	assert_string_equal(g.live->facts.at[0].label, "steps");
 	assert_in_range(lw_live_n_steps(g.live), 15, 30);
 	assert_true(fabs(figures_of(&g, 0).step_ns - (double)make_run_step_ns(&spec)) < 1e6);
 	end(&g);
@@ -426,6 +428,50 @@ static void traffic_is_spread_over_the_time_since_the_sample_before(void **state
 	end(&g);
 }
 
+static void traffic_that_no_socket_carries_is_not_called_none(void **state)
+{
+	struct make_run spec = make_run_job(2, 100);
+	struct lw_live_figures job;
+	struct growing g;
+
+	(void)state;
+	begin(&g, &spec);
+	appear(&g, 0);
+	appear(&g, 1);
+	grow_to(&g, 2 * S);
+	for (int i = 0; i < 4; i++) /* connections of the launcher, on which nothing happens */
+		execute(&g, "INSERT INTO socket_sample VALUES(%d, 7, %lld, 1, 500, 500, 1, 1)",
+			1 + i % 2, (long long)(1 * S + i * S / 4));
+	ok(lw_live_look(g.live, 2 * S + 1));
+	lw_live_job_figures(&g.live->model, 2 * S, 3 * S / 4, &job);
+	assert_true(job.ops_per_s > 0);
+	assert_true(isnan(job.sent_bytes_per_s) && isnan(job.received_bytes_per_s));
+	end(&g);
+}
+
+static void when_all_ranks_have_died_their_last_seconds_stay_known(void **state)
+{
+	struct make_run spec = make_run_job(2, 100);
+	struct lw_live_figures before, after;
+	struct growing g;
+
+	(void)state;
+	begin(&g, &spec);
+	appear(&g, 0);
+	appear(&g, 1);
+	grow_to(&g, 2 * S);
+	lw_live_job_figures(&g.live->model, 2 * S, WINDOW_NS, &before);
+	execute(&g, "UPDATE process SET ended = 'died', end_ns = %lld", (long long)(2 * S));
+	grow_to(&g, 2200 * MS);
+	lw_live_job_figures(&g.live->model, 2 * S, WINDOW_NS, &after);
+	assert_true(
+		before.exposed_frac > 0 && fabs(after.exposed_frac - before.exposed_frac) < 0.02);
+	/* once they are out of the window, there is nothing to say of it */
+	lw_live_job_figures(&g.live->model, 30 * S, WINDOW_NS, &after);
+	assert_true(isnan(after.exposed_frac));
+	end(&g);
+}
+
 static void a_snapshot_is_a_run_file_of_what_is_known(void **state)
 {
 	struct make_run spec = make_run_job(2, 20);
@@ -470,13 +516,14 @@ static void keys_that_the_hints_promise_are_those_that_work(void **state)
 		const struct lw_input input = {(enum lw_request)request, 0, 0, 20, 80};
 		bool is_promised = lw_live_keys(g.live)->requests >> request & 1;
 
-		if (request != LW_REQUEST_SNAPSHOT) /* writes a file here: has a test */
+		/* one writes a file here, the other is the program's: both have tests */
+		if (request != LW_REQUEST_SNAPSHOT && request != LW_REQUEST_COPY)
 			assert_int_equal(lw_live_request(&app, &input), is_promised);
 	}
 	for (const struct lw_key_words *words = lw_live_keys(g.live)->words; words->request;
 		words++)
 		assert_true(lw_app_can(&app, 0) >> words->request & 1);
-	assert_false(lw_app_can(&app, 0) & (LW_CAN(SEARCH) | LW_CAN(COPY) | LW_CAN(SORT)));
+	assert_false(lw_app_can(&app, 0) & (LW_CAN(SEARCH) | LW_CAN(SORT)));
 	assert_true(lw_app_can(&app, 1) & LW_CAN(PAUSE)); /* in every view */
 	app.live = NULL;
 	lw_app_done(&app);
@@ -502,6 +549,8 @@ int main(void)
 		cmocka_unit_test(steps_of_before_the_first_mark_are_not_counted_with_marks),
 		cmocka_unit_test(times_that_cannot_be_are_not_known),
 		cmocka_unit_test(traffic_is_spread_over_the_time_since_the_sample_before),
+		cmocka_unit_test(traffic_that_no_socket_carries_is_not_called_none),
+		cmocka_unit_test(when_all_ranks_have_died_their_last_seconds_stay_known),
 		cmocka_unit_test(a_snapshot_is_a_run_file_of_what_is_known),
 		cmocka_unit_test(keys_that_the_hints_promise_are_those_that_work),
 	};

@@ -33,6 +33,7 @@ struct watched {
 	struct lw_live *live;
 	int64_t now_ns;
 	enum lw_live_collector collector;
+	struct lw_live_who who;
 };
 
 static int64_t now_of(void *context)
@@ -43,6 +44,11 @@ static int64_t now_of(void *context)
 static enum lw_live_collector ask(void *context)
 {
 	return ((struct watched *)context)->collector;
+}
+
+static void who(void *context, struct lw_live_who *ret_who)
+{
+	*ret_who = ((struct watched *)context)->who;
 }
 
 static void settle(struct watched *w)
@@ -68,10 +74,12 @@ static void begin(struct watched *w)
 	const struct lw_live_options options = {.path = w->run.path,
 		.dir = "/dev/shm/lapwing-1",
 		.ask = ask,
+		.who = who,
 		.clock_ns = now_of,
 		.context = w};
 
 	memset(w, 0, sizeof(*w));
+	w->who.has_recorder = true;
 	snprintf(whole, sizeof(whole), "%s", run_fixture_path("whole.lapwing"));
 	snprintf(path, sizeof(path), "%s", run_fixture_path("grow.lapwing"));
 	grow_run_begin(&w->run, path, whole, &spec);
@@ -177,7 +185,46 @@ static void a_recorder_that_was_killed_is_told_of(void **state)
 	w.collector = LW_LIVE_GONE;
 	go_to(&w, 5 * S);
 	assert_null(w.app.live);
-	assert_true(shows(&w, "`lapwing record` was killed, and its command with it"));
+	assert_true(shows(&w, "`lapwing record` was killed before: what was recorded is kept in"));
+	assert_false(shows(&w, "its command with it")); /* what that had started may have run on */
+	end(&w);
+}
+
+static void a_collector_with_a_successor_and_a_recorder_that_dies_are_told_of(void **state)
+{
+	struct watched w;
+
+	(void)state;
+	begin(&w);
+	w.live->is_recorded = true;
+	w.who.collector_pid = 4711;
+	go_to(&w, 5 * S);
+	assert_int_equal(w.live->notes.n, 0);
+	w.who.collector_pid = 4800;
+	go_to(&w, 7 * S);
+	assert_int_equal(w.live->notes.n, 1);
+	assert_true(shows(&w, "the collector (lapwingd, pid 4711) was killed; another (pid 4800)"));
+	w.who.has_recorder = false;
+	go_to(&w, 10 * S);
+	assert_int_equal(w.live->notes.n, 2); /* once */
+	assert_true(shows(&w, "`lapwing record` was killed, and the command that it had started"));
+	assert_true(shows(&w, "following"));
+	end(&w);
+}
+
+static void a_command_that_failed_names_its_output(void **state)
+{
+	struct watched w;
+
+	(void)state;
+	begin(&w);
+	w.live->options.log = "run.log";
+	close_run(&w);
+	grow_run_execute(&w.run, "UPDATE run SET exit_code = 5");
+	w.collector = LW_LIVE_GONE;
+	go_to(&w, 5 * S);
+	assert_null(w.app.live);
+	assert_true(shows(&w, "has ended with exit code 5; its output is in run.log"));
 	end(&w);
 }
 
@@ -202,9 +249,12 @@ static void a_held_picture_stays_until_the_user_lets_go(void **state)
 	keys(&w, "2");
 	assert_false(shows(&w, "nothing was read yet"));
 	assert_false(shows(&w, "as of")); /* the analysis is of the whole run */
-	keys(&w, "1 <Space>");
+	keys(&w, "1");
+	w.app.view_after = lw_view_find("ranks");
+	keys(&w, "<Space>");
 	assert_null(w.app.live);
-	step = w.app.focus.step; /* where the picture stood */
+	assert_int_equal(w.app.current, 0); /* that of what was held, not one that was remembered */
+	step = w.app.focus.step;            /* where the picture stood */
 	assert_true(step >= 0);
 	assert_in_range(at_ns, w.data.analysis->run->ranks.at[0].steps.at[step].start_ns,
 		w.data.analysis->run->ranks.at[0].steps.at[step].end_ns);
@@ -299,9 +349,40 @@ static void views_say_of_when_their_analysis_is(void **state)
 	assert_true(shows(&w, "as of 12 s ago"));
 	ok(lw_app_resize(&w.app, 40, 8));
 	lw_app_draw(&w.app);
-	keys(&w, "1");
+	keys(&w, "1"); /* here only the advice is of it */
+	assert_true(shows(&w, "steps so far, as of 12 s ago"));
+	w.live->shown_ns = w.now_ns;
 	assert_false(shows(&w, "as of"));
 	end(&w);
+}
+
+static void the_picture_can_be_copied(void **state)
+{
+	struct watched w;
+
+	(void)state;
+	begin(&w);
+	keys(&w, "y");
+	assert_non_null(w.app.copied);
+	assert_non_null(strstr(w.app.copied, "2 of 2 ranks alive"));
+	assert_true(shows(&w, "characters copied"));
+	end(&w);
+}
+
+static void advice_of_few_steps_is_soon_made_anew(void **state)
+{
+	struct watched w;
+
+	(void)state;
+	for (int n_times = 2; n_times <= 8; n_times += 6) {
+		begin(&w);
+		w.live->n_analysed_steps = lw_live_n_steps(w.live) / (uint64_t)n_times;
+		w.live->analysis_took_ns = S / 2; /* on a busy host */
+		grow_run_to(&w.run, 3500 * MS);
+		go_to(&w, 20 * S);
+		assert_int_equal(w.live->analysis_began_ns > 4 * S, n_times >= 4);
+		end(&w);
+	}
 }
 
 static void the_remembered_view_waits_for_the_end(void **state)
@@ -330,11 +411,15 @@ int main(void)
 		cmocka_unit_test(a_collector_that_takes_long_is_waited_for),
 		cmocka_unit_test(a_collector_that_dies_while_it_closes_the_run_is_told_of),
 		cmocka_unit_test(a_recorder_that_was_killed_is_told_of),
+		cmocka_unit_test(a_collector_with_a_successor_and_a_recorder_that_dies_are_told_of),
+		cmocka_unit_test(a_command_that_failed_names_its_output),
 		cmocka_unit_test(a_held_picture_stays_until_the_user_lets_go),
 		cmocka_unit_test(marks_become_steps_of_the_whole_run),
 		cmocka_unit_test(a_busy_file_is_tried_again),
 		cmocka_unit_test(a_snapshot_is_written_beside_the_screen),
 		cmocka_unit_test(views_say_of_when_their_analysis_is),
+		cmocka_unit_test(the_picture_can_be_copied),
+		cmocka_unit_test(advice_of_few_steps_is_soon_made_anew),
 		cmocka_unit_test(the_remembered_view_waits_for_the_end),
 	};
 

@@ -13,7 +13,6 @@
 
 #include "analyzer/simulate/closed.h"
 #include "analyzer/simulate/replay.h"
-#include "analyzer/simulate/stats.h"
 #include "base/units.h"
 #include "tests/unit/sim_run.h"
 
@@ -533,41 +532,6 @@ static void a_bound_is_never_below_zero(void **state)
 	sim_run_free(run);
 }
 
-static void medians_and_their_intervals(void **state)
-{
-	double values[101], median, low, high;
-
-	(void)state;
-	for (int i = 0; i < 101; i++)
-		values[i] = (i * 37) % 101;
-	lw_stats_interval(values, 101, &median, &low, &high);
-	assert_true(median == 50);
-	/* binomial: order statistics 41 and 61 of 101 bound the median at 95 % */
-	assert_true(low >= 36 && low <= 44 && high >= 56 && high <= 64);
-	values[0] = 7;
-	lw_stats_interval(values, 1, &median, &low, &high);
-	assert_true(median == 7 && isnan(low) && isnan(high));
-	values[0] = 1;
-	values[1] = 2;
-	lw_stats_interval(values, 2, &median, &low, &high);
-	assert_true(median == 1.5 && low == 1 && high == 2);
-}
-
-static void the_median_of_a_long_series_is_of_all_its_values(void **state)
-{
-	enum { N = 1025 };
-	double values[N], median, low, high;
-
-	(void)state;
-	for (int i = 0; i < N;
-		i++) /* every third, which thinning the series would keep, is large */
-		values[i] = i % 3 ? i : 10000 + i;
-	lw_stats_interval(values, N, &median, &low, &high);
-	print_message("median of %d values: %g (%g to %g)\n", N, median, low, high);
-	assert_true(median == lw_stats_median(values, N));
-	assert_true(low < median && median < high);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -586,8 +550,6 @@ int main(void)
 		cmocka_unit_test(the_same_run_gives_the_same_figures),
 		cmocka_unit_test(closed_models_give_the_fits_own_factors_for_the_recorded_setting),
 		cmocka_unit_test(a_bound_is_never_below_zero),
-		cmocka_unit_test(medians_and_their_intervals),
-		cmocka_unit_test(the_median_of_a_long_series_is_of_all_its_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

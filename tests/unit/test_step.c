@@ -116,6 +116,33 @@ static void a_loss_averaged_after_the_gradients_is_no_gradient(void **state)
 	lw_run_free(run);
 }
 
+/* While a job runs, what is there ends anywhere: what was step 3 stays step 3, also where a name was carried once before. */
+static void steps_keep_their_numbers_wherever_the_records_end(void **state)
+{
+	static const struct make_tensor tensors[] = {
+		{"a", 4000, 5000000, 0}, {"b", 4000000, 20000000, 1}, {"c", 4000000, 21000000, 1}};
+
+	(void)state;
+	for (int n_batches = 12; n_batches <= 24; n_batches++) {
+		struct make_run spec = make_run_job(2, 24);
+		struct lw_run *run;
+		char sql[512];
+
+		spec.tensors = tensors;
+		spec.n_broadcasts = 1; /* which becomes an average of the first tensor */
+		snprintf(sql, sizeof(sql),
+			"DELETE FROM batch WHERE batch > %d; DELETE FROM batch_tensor WHERE batch > %d;"
+			"UPDATE batch SET op = (SELECT op FROM batch WHERE batch = 3) WHERE batch = 1;"
+			"UPDATE batch_tensor SET name_id = (SELECT name_id FROM batch_tensor WHERE"
+			" batch = 2 LIMIT 1) WHERE batch = 1",
+			n_batches, n_batches);
+		spec.extra_sql = sql;
+		run = run_fixture_analyze(&spec);
+		assert_int_equal(run->ranks.at[0].batches.at[8].step, 4);
+		lw_run_free(run);
+	}
+}
+
 static void an_unfinished_last_step_does_not_count(void **state)
 {
 	struct make_run spec = make_run_job(2, 6);
@@ -322,6 +349,7 @@ int main(void)
 		cmocka_unit_test(the_first_step_and_broadcasts_do_not_count),
 		cmocka_unit_test(an_average_once_in_four_steps_starts_no_step),
 		cmocka_unit_test(a_loss_averaged_after_the_gradients_is_no_gradient),
+		cmocka_unit_test(steps_keep_their_numbers_wherever_the_records_end),
 		cmocka_unit_test(an_unfinished_last_step_does_not_count),
 		cmocka_unit_test(a_step_with_a_hole_does_not_count_on_any_rank),
 		cmocka_unit_test(an_evaluation_between_steps_is_a_pause),

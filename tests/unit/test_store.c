@@ -190,13 +190,20 @@ static void a_file_that_another_program_holds_is_busy_and_not_broken(void **stat
 	unlink(path);
 }
 
-static void note_progress(void *context, double done_frac)
+static bool note_progress(void *context, double done_frac)
 {
 	double *last = context;
 
 	assert_true(done_frac >= last[0] && done_frac <= 1);
 	last[0] = done_frac;
 	last[1]++;
+	return true;
+}
+
+static bool give_up(void *context, double done_frac)
+{
+	(void)context;
+	return done_frac < 0;
 }
 
 /* Many parts, what was written since is in none of them. */
@@ -219,6 +226,7 @@ static void a_copy_in_parts_is_of_one_moment(void **state)
 	assert_int_equal(lw_store_copy_told(into, from, note_progress, told), LW_OK);
 	assert_int_equal(value_of(into, "SELECT count(*) FROM t"), 1000);
 	assert_true(told[0] == 1 && told[1] > 2);
+	assert_int_equal(lw_store_copy_told(into, from, give_up, NULL), LW_ERR_STATE);
 	lw_store_close(into);
 	lw_store_close(from);
 	lw_store_close(writer);

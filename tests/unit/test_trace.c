@@ -43,13 +43,17 @@ static struct lw_run *make_horovod_run(void)
 
 static void check(struct lw_replay *replay, const struct lw_whatif *whatif, uint64_t bytes)
 {
+	uint32_t n = lw_replay_n(replay);
+	double *ns = calloc(n + 1, sizeof(*ns)), sum_ns = 0;
 	struct lw_prediction prediction;
 	struct lw_trace trace;
-	double sum_ns = 0;
 	uint64_t sum_bytes = 0;
 
-	assert_int_equal(lw_replay_predict(replay, whatif, &prediction, NULL), LW_OK);
-	assert_int_equal(lw_replay_trace(replay, whatif, LW_TRACE_ORDINARY, &trace), LW_OK);
+	assert_non_null(ns);
+	assert_int_equal(lw_replay_predict(replay, whatif, &prediction, ns), LW_OK);
+	assert_int_equal(
+		lw_replay_trace(replay, whatif, lw_trace_ordinary(ns, ns, n), &trace), LW_OK);
+	free(ns);
 	assert_int_equal(trace.n_ranks, prediction.n_ranks);
 	assert_true(trace.step < lw_replay_n(replay));
 	assert_true(
@@ -161,17 +165,27 @@ static void what_cannot_be_predicted_cannot_be_traced(void **state)
 	(void)state;
 	assert_int_equal(lw_replay_new(run, &replay), LW_OK);
 	whatif.bucket_cap_bytes = 1 << 20;
-	assert_int_equal(
-		lw_replay_trace(replay, &whatif, LW_TRACE_ORDINARY, &trace), LW_ERR_UNSUPPORTED);
+	assert_int_equal(lw_replay_trace(replay, &whatif, 0, &trace), LW_ERR_UNSUPPORTED);
 	assert_null(trace.ranks);
 	lw_trace_done(&trace);
 	lw_replay_free(replay);
 	sim_run_free(run);
 }
 
+/* Step 0 is the most ordinary as recorded, but the other setting makes it much shorter than most. */
+static void an_ordinary_step_is_so_under_both_settings(void **state)
+{
+	const double base_ns[] = {100, 104, 96, 160, 103}, other_ns[] = {20, 62, 58, 60, 90};
+
+	(void)state;
+	assert_int_equal(lw_trace_ordinary(base_ns, other_ns, 5), 1);
+	assert_int_equal(lw_trace_ordinary(base_ns, base_ns, 1), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_ordinary_step_is_so_under_both_settings),
 		cmocka_unit_test(a_step_of_horovod_is_whole_and_as_long_as_predicted),
 		cmocka_unit_test(a_step_of_ddp_is_whole_too),
 		cmocka_unit_test(a_step_that_is_asked_for_is_the_one_that_is_traced),

@@ -58,7 +58,7 @@ static bool screen_holds(struct fixture *f, const char *text)
 
 	lw_cells_clear(&f->cells);
 	f->view.ops->draw(&f->view, lw_pane_whole(&f->cells));
-	for (int y = 0; y < HEIGHT; y++)
+	for (int y = 0; y < f->cells.height; y++)
 		if (strstr(lw_cells_line(&f->cells, y, line), text))
 			return true;
 	return false;
@@ -108,6 +108,30 @@ static void a_figure_that_is_not_known_says_why(void **state)
 	assert_true(screen_holds(&f, "not known"));
 	assert_true(screen_holds(&f, "needs the operations of the forward pass"));
 	close_view(&f);
+}
+
+static void the_smallest_usual_screen_has_what_was_measured_beside_the_replay(void **state)
+{
+	static const struct lw_view_ops *const views[] = {
+		&lw_view_advice, &lw_view_grid, &lw_view_whatif};
+	struct make_run spec = make_run_job(3, 8);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
+		struct fixture f;
+
+		load(&f, "measured.lapwing", &spec);
+		assert_int_equal(
+			lw_cells_resize(&f.cells, 80, 24 - 3), LW_OK); /* a frame's lines */
+		open_view(&f, views[i]);
+		while (views[i]->tick && views[i]->tick(&f.view))
+			;
+		if (i == 0) /* the first has four lines to copy, which go before */
+			press(&f, LW_REQUEST_DOWN);
+		assert_true(screen_holds(&f, " replayed "));
+		assert_true(screen_holds(&f, " measured "));
+		close_view(&f);
+	}
 }
 
 static void advice_opens_into_its_story_and_closes(void **state)
@@ -279,6 +303,7 @@ int main(void)
 		cmocka_unit_test(a_figure_that_is_not_known_says_why),
 		cmocka_unit_test(the_story_has_a_timeline_or_says_why_not),
 		cmocka_unit_test(what_is_cut_ends_in_dots_and_keeps_its_end),
+		cmocka_unit_test(the_smallest_usual_screen_has_what_was_measured_beside_the_replay),
 		cmocka_unit_test(advice_opens_into_its_story_and_closes),
 		cmocka_unit_test(advice_copies_exactly_the_lines_to_paste),
 		cmocka_unit_test(a_run_without_steps_says_why_there_is_no_advice),

@@ -255,13 +255,117 @@ static void test_what_cannot_be_copied_or_written_is_said(void **state)
 	press(&o, "4 y");
 	assert_string_equal(bottom(&o), " ! there is nothing to copy: nothing is selected");
 	assert_null(o.app.copied);
-	press(&o, ":write <Space> /nowhere/x.csv <Enter>");
-	assert_string_equal(
-		bottom(&o), " ! cannot write /nowhere/x.csv: No such file or directory");
+	press(&o, ":write <Space> /dev/null/x.csv <Enter>"); /* below what is no folder */
+	assert_string_equal(bottom(&o), " ! cannot write /dev/null/x.csv: Not a directory");
 	press(&o, "n");
 	assert_string_equal(bottom(&o), " ! nothing was searched for yet: / begins");
 	press(&o, ":help <Enter>");
 	assert_int_equal(o.app.mode, LW_APP_HELP);
+	close_run(&o);
+}
+
+static void check_lines_offered(const char *run, bool have_lines)
+{
+	struct opened o;
+
+	open_run(&o, run);
+	press(&o, "8");
+	assert_true(o.data.analysis->advice.advice.n > 0);
+	for (size_t i = 0; i < o.data.analysis->advice.advice.n; i++) {
+		assert_int_equal(strstr(bottom(&o), "y copy lines") != NULL, have_lines);
+		press(&o, "y");
+		if (!have_lines)
+			assert_string_equal(
+				bottom(&o), " ! there is nothing to copy: no setting does this");
+		assert_int_equal(o.app.copied != NULL, have_lines);
+		press(&o, "<Down>");
+	}
+	close_run(&o);
+}
+
+static void test_only_advice_with_lines_offers_to_copy_them(void **state)
+{
+	(void)state;
+	check_lines_offered("slow_rank", false); /* other hardware, and what if no rank were late */
+	check_lines_offered("long_cycle", true);
+}
+
+static void test_details_of_the_timeline_say_how_they_are_closed(void **state)
+{
+	struct opened o;
+
+	(void)state;
+	open_run(&o, "slow_rank");
+	press(&o, "2");
+	assert_null(strstr(bottom(&o), "Esc"));
+	press(&o, "<Enter>");
+	assert_non_null(strstr(bottom(&o), "Esc closes the details"));
+	press(&o, "<Esc>");
+	assert_null(strstr(bottom(&o), "Esc"));
+	close_run(&o);
+}
+
+static void test_the_narrowest_screen_says_where_help_is(void **state)
+{
+	struct opened o;
+
+	(void)state;
+	open_run(&o, "slow_rank");
+	assert_int_equal(lw_app_resize(&o.app, 40, 8), LW_OK);
+	for (int view = 0; view < LW_VIEW_COUNT; view++) {
+		lw_app_show(&o.app, view);
+		assert_non_null(strstr(bottom(&o), "? help"));
+	}
+	press(&o, "<F1>");
+	assert_int_equal(o.app.mode, LW_APP_HELP);
+	press(&o, "<F1>");
+	assert_int_equal(o.app.mode, LW_APP_VIEW);
+	close_run(&o);
+}
+
+static void test_the_selected_step_is_marked_where_the_cursor_left_it(void **state)
+{
+	char text[4 * 120 + 1];
+	struct opened o;
+	int n_marks = 0;
+
+	(void)state;
+	open_run(&o, "slow_rank");
+	press(&o, "3 :step <Space> 4 <Enter> s");
+	lw_app_draw(&o.app);
+	for (int y = 4; y < o.app.cells.height - 4; y++) {
+		const char *line = lw_cells_line(&o.app.cells, y, text);
+
+		if (line[0] != '*')
+			continue;
+		n_marks++;
+		assert_int_equal(strtol(line + 1, NULL, 10), 4);
+	}
+	assert_int_equal(n_marks, 1);
+	close_run(&o);
+}
+
+static void test_the_timeline_is_written_with_the_times_that_it_shows(void **state)
+{
+	char line[4 * 120 + 1], wanted[64], *text = NULL;
+	const char *at = NULL;
+	struct opened o;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	(void)state;
+	open_run(&o, "slow_rank");
+	press(&o, "2 . . <Enter>");
+	for (int y = 0; y < o.app.cells.height && !at; y++)
+		at = strstr(lw_cells_line(&o.app.cells, y, line), "rank 0: starts at ");
+	assert_non_null(at);
+	snprintf(wanted, sizeof(wanted), ",%.0f,",
+		1e6 * strtod(at + strlen("rank 0: starts at "), NULL));
+	assert_int_equal(lw_app_write(&o.app, out), LW_OK);
+	fclose(out);
+	assert_non_null(strstr(text, ",shown_start_ns,shown_end_ns\n"));
+	assert_non_null(strstr(text, wanted));
+	free(text);
 	close_run(&o);
 }
 
@@ -291,6 +395,11 @@ int main(void)
 		cmocka_unit_test(test_the_view_that_is_shown_has_its_name_on_the_narrowest_screen),
 		cmocka_unit_test(test_a_search_begins_with_what_is_selected),
 		cmocka_unit_test(test_what_cannot_be_copied_or_written_is_said),
+		cmocka_unit_test(test_only_advice_with_lines_offers_to_copy_them),
+		cmocka_unit_test(test_details_of_the_timeline_say_how_they_are_closed),
+		cmocka_unit_test(test_the_narrowest_screen_says_where_help_is),
+		cmocka_unit_test(test_the_selected_step_is_marked_where_the_cursor_left_it),
+		cmocka_unit_test(test_the_timeline_is_written_with_the_times_that_it_shows),
 		cmocka_unit_test(test_nothing_is_written_before_the_run_is_read),
 	};
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -69,6 +71,40 @@ static void wait_for(struct lw_app *app)
 		usleep(1000);
 	}
 	assert_non_null(app->data->analysis);
+}
+
+/* In place of the C library's: who was made nicer, and by how much? */
+static long nice_tid;
+static int niceness;
+
+int setpriority(__priority_which_t which, id_t who, int value)
+{
+	if (which == PRIO_PROCESS && (who == 0 || who == (id_t)gettid())) {
+		nice_tid = gettid();
+		niceness = value;
+	}
+	return (int)syscall(SYS_setpriority, which, who, value);
+}
+
+static void the_analysis_of_a_running_job_steps_back_and_no_other(void **state)
+{
+	for (int is_read_only = 0; is_read_only < 2; is_read_only++) {
+		struct lw_data data = {.paths = paths, .n_paths = 1, .is_read_only = is_read_only};
+
+		(void)state;
+		write_run("slow_rank");
+		nice_tid = niceness = 0;
+		assert_int_equal(lw_data_begin(&data), LW_OK);
+		while (data.loader) {
+			lw_data_poll(&data);
+			usleep(1000);
+		}
+		assert_non_null(data.analysis);
+		assert_int_equal(niceness, is_read_only ? 10 : 0);
+		assert_true(nice_tid != gettid()); /* the screen is for the user, who waits */
+		lw_data_done(&data);
+	}
+	unlink(path);
 }
 
 /* Keys that open what takes long, and which of it is then taken. */
@@ -240,6 +276,7 @@ static void tensors_of_the_timeline_come_a_few_at_a_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_analysis_of_a_running_job_steps_back_and_no_other),
 		cmocka_unit_test(views_show_the_same_with_what_was_prepared_as_without),
 		cmocka_unit_test(what_is_taken_is_made_again),
 		cmocka_unit_test(keys_work_at_every_moment),

@@ -193,7 +193,7 @@ static void columns_scroll_no_further_than_the_last_one(void **state)
 	struct lw_table table = {0};
 
 	(void)state;
-	assert_int_equal(lw_cells_resize(&cells, 26, 4), LW_OK);
+	assert_int_equal(lw_cells_resize(&cells, 26, 6), LW_OK);
 	open_table(&table, N_ITEMS);
 	lw_table_draw(&table, lw_pane_whole(&cells));
 	assert_string_equal(line(&cells, 0), " name          size  bar ~");
@@ -217,6 +217,72 @@ static void columns_scroll_no_further_than_the_last_one(void **state)
 	assert_non_null(strstr(line(&cells, 2), "?")); /* alpha's size */
 	lw_table_done(&table);
 	lw_cells_free(&cells);
+}
+
+static void rows_that_do_not_fit_are_told_by_a_sign_that_covers_no_figure(void **state)
+{
+	struct lw_cells cells = {.is_ascii = true};
+	struct lw_table table = {0};
+
+	(void)state;
+	assert_int_equal(lw_cells_resize(&cells, 36, 4), LW_OK);
+	open_table(&table, 9);
+	lw_table_draw(&table, lw_pane_whole(&cells));
+	assert_string_equal(line(&cells, 1), ">beta          2 ms  ######   row 0");
+	assert_string_equal(line(&cells, 3), " a \"b\", c      5 ms  ######   row 2v");
+	press(&table, LW_REQUEST_BOTTOM, 0, 0, 4);
+	lw_cells_clear(&cells);
+	lw_table_draw(&table, lw_pane_whole(&cells));
+	assert_int_equal(line(&cells, 1)[35], '^');
+	assert_int_equal(line(&cells, 3)[35], 0);
+	press(&table, LW_REQUEST_UP, 0, 0, 4);
+	lw_cells_clear(&cells);
+	open_table(&table, 3);
+	lw_table_draw(&table, lw_pane_whole(&cells));
+	assert_string_equal(line(&cells, 3), " a \"b\", c      5 ms  #######   row 2");
+	lw_table_done(&table);
+	lw_cells_free(&cells);
+}
+
+static void what_is_marked_stays_so_wherever_the_cursor_is(void **state)
+{
+	struct lw_cells cells = {.is_ascii = true};
+	struct lw_table table = {0};
+
+	(void)state;
+	assert_int_equal(lw_cells_resize(&cells, 40, 6), LW_OK);
+	open_table(&table, N_ITEMS);
+	lw_table_mark(&table, 3);
+	press(&table, LW_REQUEST_SORT_REVERSE, 0, 0, 6); /* by name, last first */
+	lw_table_draw(&table, lw_pane_whole(&cells));
+	assert_non_null(strstr(line(&cells, 1), ">gamma"));
+	assert_non_null(strstr(line(&cells, 2), "*delta"));
+	press(&table, LW_REQUEST_DOWN, 0, 0, 6);
+	lw_table_draw(&table, lw_pane_whole(&cells));
+	assert_non_null(strstr(line(&cells, 2), ">delta"));
+	lw_table_mark(&table, -1);
+	press(&table, LW_REQUEST_UP, 0, 0, 6);
+	lw_cells_clear(&cells);
+	lw_table_draw(&table, lw_pane_whole(&cells));
+	assert_non_null(strstr(line(&cells, 2), " delta"));
+	lw_table_done(&table);
+	lw_cells_free(&cells);
+}
+
+static void the_first_order_is_one_that_changes_something(void **state)
+{
+	static const struct lw_table_column by_row[] = {
+		{.title = "row", .width = 6, .text = row_text},
+		{.title = "size", .width = 8, .number = size_of, .key = 1}};
+	struct lw_table table = {0};
+
+	(void)state;
+	assert_int_equal(lw_table_open(&table, by_row, 2, N_ITEMS, items), LW_OK);
+	press(&table, LW_REQUEST_SORT, 0, 0, 10);
+	assert_true(table.is_sorted && table.sort == 1);
+	press(&table, LW_REQUEST_SORT, 0, 0, 10);
+	assert_false(table.is_sorted);
+	lw_table_done(&table);
 }
 
 static void no_size_is_too_small_or_too_odd(void **state)
@@ -310,6 +376,9 @@ int main(void)
 		cmocka_unit_test(moving_scrolls_and_stops_at_the_ends),
 		cmocka_unit_test(a_click_on_a_title_sorts_by_it_and_again_turns_it_round),
 		cmocka_unit_test(columns_scroll_no_further_than_the_last_one),
+		cmocka_unit_test(rows_that_do_not_fit_are_told_by_a_sign_that_covers_no_figure),
+		cmocka_unit_test(what_is_marked_stays_so_wherever_the_cursor_is),
+		cmocka_unit_test(the_first_order_is_one_that_changes_something),
 		cmocka_unit_test(no_size_is_too_small_or_too_odd),
 		cmocka_unit_test(searching_wraps_and_ignores_capitals),
 		cmocka_unit_test(csv_has_numbers_quotes_and_no_bars),

@@ -286,7 +286,7 @@ static void the_picture_of_a_step_names_ranks_by_their_numbers(void **state)
 	f.analysis.run->ranks.at[1].rank = 6;
 	assert_false(screen_holds(&f, "rank 0 replayed"));
 	assert_true(screen_holds(&f, "rank 4 replayed") && screen_holds(&f, "rank 6 predicted"));
-	assert_true(screen_holds(&f, "▒ exposed")); /* also on a screen as narrow as this */
+	assert_true(screen_holds(&f, "▒ waits")); /* also on a screen as narrow as this */
 	close_view(&f);
 }
 

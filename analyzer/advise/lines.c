@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lines.c - a whole list of advice as a line, as a line for who begins there, and as a line each. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/advise/advise.h"
+#include "base/units.h"
+
+const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])
+{
+	const struct lw_advice *advice = list->advice.at;
+	const struct lw_finding *finding;
+	char step[LW_UNIT_TEXT_BYTES], now[LW_UNIT_TEXT_BYTES];
+	int n = 0;
+
+	text[0] = '\0';
+	if (!lw_advise_is_advised(list)) {
+		lw_vec_foreach (finding, &list->findings)
+			if (!finding->is_minor)
+				break;
+		snprintf(text, LW_ADVICE_TEXT_BYTES, "%s",
+			finding && finding < list->findings.at + list->findings.n ? finding->text
+										  : "no advice");
+		return text;
+	}
+	if (advice->kind == LW_ADVICE_CODE)
+		n = snprintf(text, LW_ADVICE_TEXT_BYTES, "%s (`lapwing advise --explain %s`)",
+			advice->title, advice->id);
+	for (uint32_t i = 0; i < advice->n_sets && advice->kind == LW_ADVICE_SET; i++)
+		n += snprintf(text + n, LW_ADVICE_TEXT_BYTES - (size_t)n, "%s%s=%s",
+			i ? " " : "set ", advice->set[i].name, advice->set[i].value);
+	snprintf(text + n, LW_ADVICE_TEXT_BYTES - (size_t)n,
+		": a step of %s instead of %s, %.1f %% less (%.1f to %.1f)",
+		lw_ns_format(advice->step_ns.value, step),
+		lw_ns_format(list->baseline_ns.value, now), 100 * advice->gain_frac.value,
+		100 * advice->gain_frac.low, 100 * advice->gain_frac.high);
+	return text;
+}
+
+static void append(char *text, size_t size, size_t *n, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static void append(char *text, size_t size, size_t *n, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (*n < size)
+		*n += (size_t)vsnprintf(text + *n, size - *n, format, args);
+	va_end(args);
+}
+
+/* "3.1 % less (1.0 to 5.2)" */
+static void append_gain(const struct lw_advice *advice, char *text, size_t size, size_t *n)
+{
+	append(text, size, n, "%.1f %% less (%.1f to %.1f)", 100 * advice->gain_frac.value,
+		100 * advice->gain_frac.low, 100 * advice->gain_frac.high);
+}
+
+static void append_sets(const struct lw_advice *advice, char *text, size_t size, size_t *n)
+{
+	for (uint32_t i = 0; i < advice->n_sets; i++)
+		append(text, size, n, "%s%s=%s", i ? " " : "", advice->set[i].name,
+			advice->set[i].value);
+}
+
+/* What gains most of what keeps the training as it is and the machines too. NULL: there is nothing. */
+static const struct lw_advice *greatest(const struct lw_advice_list *list)
+{
+	const struct lw_advice *advice, *most = NULL;
+
+	lw_vec_foreach (advice, &list->advice)
+		if (advice->kind != LW_ADVICE_HARDWARE && advice->kind != LW_ADVICE_TRAINING &&
+			(!most || advice->gain_frac.value > most->gain_frac.value))
+			most = advice;
+	return most;
+}
+
+const char *lw_advise_headline(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])
+{
+	const struct lw_advice *most = greatest(list), *first = list->advice.at;
+	char rest[LW_ADVICE_TEXT_BYTES];
+	size_t n = 0, size = LW_ADVICE_TEXT_BYTES;
+
+	if (!most || (lw_advise_is_advised(list) && most == first))
+		return lw_advise_top_line(list, text);
+	append(text, size, &n, "%s%s ", most->lead[0] ? most->lead : most->title,
+		most->lead[0] ? "" : ":");
+	append_gain(most, text, size, &n);
+	append(text, size, &n, "; ");
+	if (!lw_advise_is_advised(list)) {
+		append(text, size, &n, "settings: %s", lw_advise_top_line(list, rest));
+		return text;
+	}
+	append(text, size, &n, first->kind == LW_ADVICE_SET ? "to set: " : "to write: ");
+	if (first->kind == LW_ADVICE_SET)
+		append_sets(first, text, size, &n);
+	else
+		append(text, size, &n, "%s", first->title);
+	append(text, size, &n, ", ");
+	append_gain(first, text, size, &n);
+	return text;
+}
+
+const char *lw_advise_lines(const struct lw_advice_list *list, char *text, size_t text_bytes)
+{
+	size_t n = 0;
+
+	text[0] = 0;
+	for (size_t i = 0; i < list->advice.n; i++) {
+		const struct lw_advice *advice = &list->advice.at[i];
+
+		append(text, text_bytes, &n, "%s%zu %s: ", i ? "\n" : "", i + 1, advice->title);
+		append_gain(advice, text, text_bytes, &n);
+		append(text, text_bytes, &n, ", %s%s", lw_advice_kind_name(advice->kind),
+			advice->n_sets ? ": " : "");
+		append_sets(advice, text, text_bytes, &n);
+	}
+	return text;
+}
