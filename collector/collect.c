@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/units.h"
 #include "collector/cpu.h"
@@ -58,14 +59,6 @@ struct collector {
 	bool must_scan, is_stopped;
 	int exit_code; /* of the recorded command, -1 = not known */
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * LW_NS_PER_S + now.tv_nsec;
-}
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
@@ -386,7 +379,7 @@ static int look(struct collector *c)
 	size_t n = 0;
 	int status;
 
-	c->now_ns = now_ns();
+	c->now_ns = lw_clock_ns();
 	if (!has_news(c))
 		return 0;
 	status = lw_writer_begin(c->writer);
@@ -502,7 +495,7 @@ static int loop(struct collector *c)
 		n = epoll_wait(c->epoll_fd, events, 16, -1);
 		if (n < 0 && errno != EINTR)
 			return lw_fail(LW_ERR_IO, "epoll_wait: %s", strerror(errno));
-		c->now_ns = now_ns();
+		c->now_ns = lw_clock_ns();
 		for (int i = 0; i < n; i++)
 			on_event(c, events[i].data.ptr);
 	}
@@ -554,7 +547,7 @@ static int collect_once(const struct lw_collect_options *options, bool *ret_has_
 		.drain.dir_fd = -1};
 	int status = lw_drain_open(&c.drain, options->dir);
 
-	c.now_ns = c.changed_ns = now_ns();
+	c.now_ns = c.changed_ns = lw_clock_ns();
 	if (status == LW_OK)
 		status = take_lock(&c);
 	if (status == LW_OK)

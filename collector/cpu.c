@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/units.h"
 #include "base/vec.h"
@@ -56,14 +56,6 @@ struct usage {
 	int64_t user_ns, system_ns;
 	int64_t waited_ns, n_voluntary, n_involuntary; /* -1 = not known */
 };
-
-static int64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * LW_NS_PER_S + now.tv_nsec;
-}
 
 /* ---- files --------------------------------------------------------------------------------------- */
 
@@ -247,7 +239,7 @@ static int add_sample(struct lw_cpu_sampler *sampler, int64_t process_id, int64_
 {
 	sqlite3_stmt *add = sampler->own[ADD_SAMPLE];
 
-	if (clock_ns() - usage->at_ns > MOST_READING_NS)
+	if (lw_clock_ns() - usage->at_ns > MOST_READING_NS)
 		return LW_OK;
 
 	sqlite3_bind_int64(add, 1, process_id);
@@ -271,7 +263,7 @@ static int add_cores(struct lw_cpu_sampler *sampler, struct known_process *known
 		return LW_OK;
 	memcpy(known->allowed, cores.allowed, sizeof(known->allowed));
 	sqlite3_bind_int64(add, 1, known->process->process_id);
-	sqlite3_bind_int64(add, 2, clock_ns());
+	sqlite3_bind_int64(add, 2, lw_clock_ns());
 	sqlite3_bind_int(add, 3, cores.n_online);
 	sqlite3_bind_text(add, 4, cores.allowed, -1, SQLITE_TRANSIENT);
 	sqlite3_bind_int(add, 5, cores.n_allowed);
@@ -314,7 +306,7 @@ static int sample_process(struct lw_cpu_sampler *sampler, const struct lw_proces
 	known->n_sampled = sampler->n_sampled;
 	status = add_cores(sampler, known);
 	snprintf(folder, sizeof(folder), "/proc/%u", process->pid);
-	usage.at_ns = clock_ns();
+	usage.at_ns = lw_clock_ns();
 	if (status < 0 || !read_times(folder, &usage))
 		return status;
 	usage.waited_ns = add_up_waited(known);
@@ -323,7 +315,7 @@ static int sample_process(struct lw_cpu_sampler *sampler, const struct lw_proces
 
 static int sample_thread(struct lw_cpu_sampler *sampler, const struct lw_ring *ring)
 {
-	struct usage usage = {.at_ns = clock_ns()};
+	struct usage usage = {.at_ns = lw_clock_ns()};
 	char folder[64], name[160], text[8192];
 
 	snprintf(folder, sizeof(folder), "/proc/%u/task/%u", ring->pid, ring->tid);
