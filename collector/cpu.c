@@ -48,6 +48,9 @@ struct lw_cpu_sampler {
 	uint64_t n_sampled; /* calls of lw_cpu_sample() */
 };
 
+/* What seldom changes, or nobody needs twice a second: looked at in the first sample and each so many later. */
+enum { SELDOM_SAMPLES = 10 };
+
 /* A collector that has to wait for a core itself, in the middle of a sample, would name a wrong time. */
 static const int64_t MOST_READING_NS = 20 * LW_NS_PER_MS;
 
@@ -253,11 +256,19 @@ static int add_sample(struct lw_cpu_sampler *sampler, int64_t process_id, int64_
 	return run(sampler, add);
 }
 
+static bool is_seldom(const struct lw_cpu_sampler *sampler)
+{
+	return sampler->n_sampled % SELDOM_SAMPLES == 1;
+}
+
+/* Once of each process, then seldom. */
 static int add_cores(struct lw_cpu_sampler *sampler, struct known_process *known)
 {
 	sqlite3_stmt *add = sampler->own[ADD_CORES];
 	struct lw_cpu_cores cores;
 
+	if (known->allowed[0] && !is_seldom(sampler))
+		return LW_OK;
 	lw_cpu_cores((pid_t)known->process->pid, &cores);
 	if (!cores.n_allowed || !cores.n_online || !strcmp(cores.allowed, known->allowed))
 		return LW_OK;
@@ -322,10 +333,13 @@ static int sample_thread(struct lw_cpu_sampler *sampler, const struct lw_ring *r
 	if (!read_times(folder, &usage))
 		return LW_OK;
 	usage.waited_ns = read_waited(folder);
-	snprintf(name, sizeof(name), "%s/status", folder);
-	read_text(name, text, sizeof(text));
-	usage.n_voluntary = lw_cpu_parse_number(text, "\nvoluntary_ctxt_switches:");
-	usage.n_involuntary = lw_cpu_parse_number(text, "\nnonvoluntary_ctxt_switches:");
+	usage.n_voluntary = usage.n_involuntary = -1;
+	if (is_seldom(sampler)) {
+		snprintf(name, sizeof(name), "%s/status", folder);
+		read_text(name, text, sizeof(text));
+		usage.n_voluntary = lw_cpu_parse_number(text, "\nvoluntary_ctxt_switches:");
+		usage.n_involuntary = lw_cpu_parse_number(text, "\nnonvoluntary_ctxt_switches:");
+	}
 	return add_sample(sampler, ring->process->process_id, ring->thread_id, &usage);
 }
 
