@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "cli/cmd.h"
 #include "cli/launch.h"
@@ -57,14 +58,6 @@ struct watch {
 	const char *paths[1];
 	struct lw_own own; /* command; log "": somebody else's job */
 };
-
-static int64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * LW_NS_PER_S + now.tv_nsec;
-}
 
 static void sleep_ms(int64_t ms)
 {
@@ -276,7 +269,7 @@ static int show(struct watch *w)
 /* As text, once the job was followed for a while; a job that ends before is waited for. */
 static int dump(struct watch *w)
 {
-	int64_t until_ns = clock_ns() + w->options.after_ns;
+	int64_t until_ns = lw_clock_ns() + w->options.after_ns;
 	char *keys = strdup(w->options.keys ? w->options.keys : "");
 	int status;
 
@@ -284,9 +277,9 @@ static int dump(struct watch *w)
 	status = lw_app_resize(&w->app, w->options.width, w->options.height);
 	do {
 		lw_app_tick(&w->app);
-		if (clock_ns() < until_ns)
+		if (lw_clock_ns() < until_ns)
 			sleep_ms(100);
-	} while (clock_ns() < until_ns && w->app.live);
+	} while (lw_clock_ns() < until_ns && w->app.live);
 	if (status == LW_OK) {
 		lw_app_draw(&w->app);
 		status = keys ? lw_app_keys(&w->app, keys) : lw_fail(LW_ERR_NOMEM, "no memory");

@@ -5,20 +5,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/units.h"
 #include "cli/cmd.h"
 #include "collector/collector.h"
 
 #define START_NS (20 * LW_NS_PER_S) /* patience for a run file that somebody is about to make */
-
-static int64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * LW_NS_PER_S + now.tv_nsec;
-}
 
 static void take_rundir(struct lw_job *job, const struct lw_rundir *rundir)
 {
@@ -52,7 +45,7 @@ int lw_live_find_jobs(size_t *ret_n_left, lw_job_list *ret_jobs)
 int lw_live_await_run(const char *dir, struct lw_job *job)
 {
 	const struct timespec pause = {.tv_nsec = 20 * LW_NS_PER_MS};
-	int64_t until_ns = clock_ns() + START_NS;
+	int64_t until_ns = lw_clock_ns() + START_NS;
 
 	for (;;) {
 		struct lw_rundir rundir;
@@ -64,7 +57,7 @@ int lw_live_await_run(const char *dir, struct lw_job *job)
 			take_rundir(job, &rundir);
 			return LW_OK;
 		}
-		if (!rundir.is_collected || clock_ns() > until_ns)
+		if (!rundir.is_collected || lw_clock_ns() > until_ns)
 			return lw_fail(LW_ERR_STATE,
 				"%s: names no run file: nobody collects there (`lapwing salvage` lists what is left)",
 				dir);

@@ -23,6 +23,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/units.h"
 #include "collector/look.h"
@@ -246,7 +247,7 @@ static int loop(struct collector *c)
 		n = epoll_wait(c->epoll_fd, events, 16, -1);
 		if (n < 0 && errno != EINTR)
 			return lw_fail(LW_ERR_IO, "epoll_wait: %s", strerror(errno));
-		c->look.now_ns = lw_look_clock_ns();
+		c->look.now_ns = lw_clock_ns();
 		for (int i = 0; i < n; i++)
 			on_event(c, events[i].data.ptr);
 	}
@@ -279,7 +280,7 @@ static int collect_once(const struct lw_collect_options *options, bool *ret_has_
 		.look.drain.dir_fd = -1};
 	int status = lw_drain_open(&c.look.drain, options->dir);
 
-	c.look.now_ns = c.look.changed_ns = lw_look_clock_ns();
+	c.look.now_ns = c.look.changed_ns = lw_clock_ns();
 	if (status == LW_OK)
 		status = take_lock(&c);
 	if (status == LW_OK) /* before the run file, which a refusal must not replace */

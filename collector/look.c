@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/units.h"
 #include "collector/process.h"
@@ -16,14 +17,6 @@
 #define RESCAN_NS LW_NS_PER_S /* inotify may overflow; pids that cannot be watched */
 
 enum { SMALL_RING_RECORDS = 1 << 14 }; /* a busy thread fills one between two slow ticks */
-
-int64_t lw_look_clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * LW_NS_PER_S + now.tv_nsec;
-}
 
 int lw_look_watch(int epoll_fd, int fd, void *data)
 {
@@ -226,7 +219,7 @@ int lw_look(struct lw_look *look)
 	size_t n = 0;
 	int status;
 
-	look->now_ns = lw_look_clock_ns();
+	look->now_ns = lw_clock_ns();
 	lw_samplers_run(look->samplers, look->now_ns);
 	if (!has_news(look))
 		return 0;
@@ -266,7 +259,7 @@ int lw_look_leave(struct lw_look *look)
 	for (size_t i = 0; i < look->processes.n && status == LW_OK; i++)
 		status = lw_writer_end_process(look->writer, look->processes.at[i], NULL);
 	if (status == LW_OK)
-		status = lw_samplers_finish(look->samplers, lw_look_clock_ns());
+		status = lw_samplers_finish(look->samplers, lw_clock_ns());
 	if (status == LW_OK)
 		status = lw_writer_commit(look->writer);
 	if (status == LW_OK)

@@ -43,6 +43,4 @@ void lw_look_close(struct lw_look *look);
 /** lw_look_watch() - @epoll_fd tells of @fd with @data. Return: LW_OK, LW_ERR_IO. */
 int lw_look_watch(int epoll_fd, int fd, void *data);
 
-int64_t lw_look_clock_ns(void);
-
 #endif /* LAPWING_COLLECTOR_LOOK_H */

@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/packet_clock.h"
 
-#include <time.h>
-
+#include "base/clock.h"
 #include "base/units.h"
 
 /* A change of the distance beyond this is a clock that was set, not one that is slewed. */
 #define STEP_NS LW_NS_PER_MS
 /* No packet waits longer for us to read it. */
 #define OLDEST_NS LW_NS_PER_S
-
-static int64_t clock_ns(clockid_t id)
-{
-	struct timespec now;
-
-	clock_gettime(id, &now);
-	return now.tv_sec * LW_NS_PER_S + now.tv_nsec;
-}
 
 static int64_t magnitude(int64_t x)
 {
@@ -43,8 +34,8 @@ int64_t lw_packet_clock_read(struct lw_packet_clock *clock)
 	int64_t best_ns = INT64_MAX, monotonic_ns = 0, realtime_ns = 0;
 
 	for (int i = 0; i < 3; i++) {
-		int64_t before_ns = clock_ns(CLOCK_MONOTONIC), now_ns = clock_ns(CLOCK_REALTIME);
-		int64_t width_ns = clock_ns(CLOCK_MONOTONIC) - before_ns;
+		int64_t before_ns = lw_clock_ns(), now_ns = lw_clock_id_ns(CLOCK_REALTIME);
+		int64_t width_ns = lw_clock_ns() - before_ns;
 
 		if (width_ns >= best_ns)
 			continue;

@@ -56,19 +56,6 @@ int64_t lw_sample_period_ns(const char *text)
 	return (int64_t)(period_ms * (double)LW_NS_PER_MS);
 }
 
-static int64_t clock_now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * LW_NS_PER_S + now.tv_nsec;
-}
-
-int64_t lw_samplers_clock_ns(void)
-{
-	return clock_now_ns(CLOCK_MONOTONIC);
-}
-
 void lw_samplers_trouble(struct lw_samplers *samplers, const char *format, ...)
 {
 	char text[256];
@@ -185,7 +172,7 @@ void lw_samplers_process(struct lw_samplers *samplers, const struct lw_process *
 	lw_vec_foreach (one, &samplers->processes)
 		if (one->process_id == added.process_id)
 			return;
-	samplers->now_ns = lw_samplers_clock_ns();
+	samplers->now_ns = lw_clock_ns();
 	added.namespace_key = lw_netns_key(added.pid);
 	if (!added.namespace_key)
 		lw_samplers_trouble(
@@ -203,7 +190,7 @@ void lw_samplers_process_ended(struct lw_samplers *samplers, const struct lw_pro
 	for (size_t i = 0; i < samplers->processes.n; i++) {
 		if (samplers->processes.at[i].process_id != process->process_id)
 			continue;
-		samplers->now_ns = lw_samplers_clock_ns();
+		samplers->now_ns = lw_clock_ns();
 		if (is_unused_soon(samplers, &samplers->processes.at[i])) {
 			lw_sample_tcp(samplers);
 			lw_sample_nic(samplers);
@@ -283,14 +270,14 @@ static void charge(
 static void run_one(struct lw_samplers *samplers, size_t i)
 {
 	struct lw_schedule *schedule = &samplers->schedule[i];
-	int64_t cpu_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID), wall_ns = lw_samplers_clock_ns();
+	int64_t cpu_ns = lw_clock_id_ns(CLOCK_THREAD_CPUTIME_ID), wall_ns = lw_clock_ns();
 	size_t n_rows = lw_readings_waiting(samplers->rows);
 
 	samplers->n_failed = 0;
 	table[i].sample(samplers);
 	schedule->n_failed += samplers->n_failed;
-	charge(samplers, i, clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns,
-		lw_samplers_clock_ns() - wall_ns, lw_readings_waiting(samplers->rows) - n_rows);
+	charge(samplers, i, lw_clock_id_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns,
+		lw_clock_ns() - wall_ns, lw_readings_waiting(samplers->rows) - n_rows);
 }
 
 void lw_samplers_run(struct lw_samplers *samplers, int64_t now_ns)
@@ -339,7 +326,7 @@ static void free_gone_devices(struct lw_samplers *samplers)
 
 int lw_samplers_store(struct lw_samplers *samplers)
 {
-	int64_t cpu_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	int64_t cpu_ns = lw_clock_id_ns(CLOCK_THREAD_CPUTIME_ID);
 	size_t n = lw_readings_waiting(samplers->rows);
 	int status;
 
@@ -356,10 +343,10 @@ int lw_samplers_store(struct lw_samplers *samplers)
 	}
 	if (n >= LOOKS_TO_LEARN)
 		samplers->row_ns +=
-			((double)(clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns) / (double)n -
+			((double)(lw_clock_id_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns) / (double)n -
 				samplers->row_ns) /
 			LOOKS_TO_LEARN;
-	samplers->stored_ns = lw_samplers_clock_ns();
+	samplers->stored_ns = lw_clock_ns();
 	free_gone_devices(samplers);
 	return status;
 }
@@ -399,7 +386,7 @@ int lw_samplers_open(const struct lw_sample_options *options, const struct lw_dr
 		return status;
 	}
 	samplers->row_ns = ROW_NS_AT_ONCE;
-	samplers->stored_ns = samplers->now_ns = lw_samplers_clock_ns();
+	samplers->stored_ns = samplers->now_ns = lw_clock_ns();
 	for (size_t i = 0; i < N_SAMPLERS; i++)
 		samplers->schedule[i] = (struct lw_schedule){
 			.due_ns = period_ns(samplers, i) ? samplers->now_ns : INT64_MAX,

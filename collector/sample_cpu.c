@@ -199,14 +199,14 @@ static int64_t add_up_waited(struct lw_cpu_known *known)
 
 static void add(struct lw_samplers *samplers, const struct lw_cpu_row *row)
 {
-	if (lw_samplers_clock_ns() - row->at_ns <= MOST_READING_NS)
+	if (lw_clock_ns() - row->at_ns <= MOST_READING_NS)
 		lw_readings_add_cpu(samplers->rows, row);
 }
 
 static void look_at_cores(struct lw_samplers *samplers, struct lw_cpu_known *known)
 {
 	struct lw_cores_row row = {
-		.process_id = known->process->process_id, .at_ns = lw_samplers_clock_ns()};
+		.process_id = known->process->process_id, .at_ns = lw_clock_ns()};
 
 	lw_cpu_cores((pid_t)known->process->pid, &row.cores);
 	if (!row.cores.n_allowed || !row.cores.n_online ||
@@ -247,7 +247,7 @@ static void look_at_process(struct lw_samplers *samplers, struct lw_cpu_known *k
 	if (known->is_rare)
 		look_at_cores(samplers, known);
 	known->pass = samplers->pass;
-	row.at_ns = known->at_ns = lw_samplers_clock_ns();
+	row.at_ns = known->at_ns = lw_clock_ns();
 	row.waited_ns = add_up_waited(known);
 	snprintf(folder, sizeof(folder), "/proc/%u", known->process->pid);
 	if (read_times(folder, &row))

@@ -154,7 +154,7 @@ static void read_stats(
 			memcpy(&reading, (const char *)stats->data + map->taken[i].position * 8, 8);
 			lw_device_read(samplers, device, &read, reading);
 		}
-		lw_device_commit(samplers, device, lw_samplers_clock_ns());
+		lw_device_commit(samplers, device, lw_clock_ns());
 	}
 	free(stats);
 }

@@ -227,7 +227,7 @@ static void take_stats(void *user, struct nlmsghdr *message)
 		memcpy(&reading, stats + counters[i].offset, sizeof(reading));
 		lw_device_read(samplers, device, &counters[i].counter, reading);
 	}
-	lw_device_commit(samplers, device, lw_samplers_clock_ns());
+	lw_device_commit(samplers, device, lw_clock_ns());
 }
 
 static void note_change(void *user, struct nlmsghdr *message)
@@ -287,7 +287,7 @@ static void read_files(struct lw_samplers *samplers, struct lw_device *device)
 			lw_samplers_trouble(samplers, "%s: %s: %s", device->name, path,
 				n < 0 ? strerror(-n) : "not a number");
 	}
-	lw_device_commit(samplers, device, lw_samplers_clock_ns());
+	lw_device_commit(samplers, device, lw_clock_ns());
 }
 
 static void sample_folder(struct lw_samplers *samplers, const char *name)

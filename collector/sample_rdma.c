@@ -122,7 +122,7 @@ static void read_port(struct lw_samplers *samplers, struct lw_device *device)
 			lw_samplers_trouble(samplers, "%s: %s: %s", device->name, counter->file,
 				n < 0 ? strerror(-n) : "not a number");
 	}
-	lw_device_commit(samplers, device, lw_samplers_clock_ns());
+	lw_device_commit(samplers, device, lw_clock_ns());
 }
 
 void lw_sample_rdma(struct lw_samplers *samplers)

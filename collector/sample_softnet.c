@@ -36,5 +36,5 @@ void lw_sample_softnet(struct lw_samplers *samplers)
 		else
 			lw_device_read(samplers, device, &counters[i].counter, sum);
 	}
-	lw_device_commit(samplers, device, lw_samplers_clock_ns());
+	lw_device_commit(samplers, device, lw_clock_ns());
 }

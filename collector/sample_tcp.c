@@ -273,7 +273,7 @@ static void take_brief(struct lw_samplers *samplers, const struct lw_tcp_seen *s
 static void take_ended(void *user, struct nlmsghdr *message)
 {
 	struct lw_tcp *tcp = user;
-	int64_t at_ns = lw_samplers_clock_ns();
+	int64_t at_ns = lw_clock_ns();
 	struct connection *one;
 	struct lw_tcp_seen seen;
 
@@ -353,7 +353,7 @@ static void ask(struct lw_samplers *samplers, struct batch *batch)
 	while (n_answered < batch->n &&
 		(n = recvmmsg(fd, answers, (unsigned)(batch->n - n_answered), MSG_DONTWAIT, NULL)) >
 			0) {
-		int64_t at_ns = lw_samplers_clock_ns();
+		int64_t at_ns = lw_clock_ns();
 
 		for (int i = 0; i < n; i++) {
 			struct nlmsghdr *message = buffers[i].iov_base;
@@ -443,7 +443,7 @@ void lw_sample_tcp(struct lw_samplers *samplers)
 		ask_known(samplers, &batch);
 	}
 	forget_found(tcp);
-	settle_older(samplers, lw_samplers_clock_ns() - BRIEF_NS);
+	settle_older(samplers, lw_clock_ns() - BRIEF_NS);
 	if (tcp->n_over)
 		lw_samplers_trouble(samplers,
 			"more than %d TCP connections of the job or %d of others: not all are sampled",
@@ -458,7 +458,7 @@ static void take_listed(void *user, struct nlmsghdr *message)
 	struct lw_tcp *tcp = user;
 	struct lw_tcp_seen seen;
 	struct connection *one;
-	int64_t process_id, at_ns = lw_samplers_clock_ns();
+	int64_t process_id, at_ns = lw_clock_ns();
 
 	if (lw_tcp_parse(message, &seen) < 0 || !seen.has_values)
 		return;

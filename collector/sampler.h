@@ -8,6 +8,7 @@
 #ifndef LAPWING_COLLECTOR_SAMPLER_H
 #define LAPWING_COLLECTOR_SAMPLER_H
 
+#include "base/clock.h"
 #include "base/vec.h"
 #include "collector/cpu.h"
 #include "collector/drain.h"
@@ -163,8 +164,6 @@ void lw_device_free(struct lw_device *device);
 /** lw_samplers_trouble() - something cannot be read: a loss row, and n_failed. */
 void lw_samplers_trouble(struct lw_samplers *samplers, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-
-int64_t lw_samplers_clock_ns(void);
 
 /* ---- files of sysfs and procfs (sample_sysfs.c) --------------------------------------------------- */
 

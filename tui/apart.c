@@ -13,8 +13,11 @@ void lw_apart_crash_stack(void)
 {
 	static _Thread_local char bytes[CRASH_STACK_BYTES];
 	const stack_t stack = {.ss_sp = bytes, .ss_size = sizeof(bytes)};
+	stack_t there;
 
-	sigaltstack(&stack, NULL);
+	/* A sanitizer gives its threads one, and takes back what it finds at their end. */
+	if (sigaltstack(NULL, &there) == 0 && there.ss_flags & SS_DISABLE)
+		sigaltstack(&stack, NULL);
 }
 
 struct start {

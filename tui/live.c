@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 
 #define LOOK_NS      (190 * LW_NS_PER_MS) /* two ticks of the screen */
@@ -23,12 +23,8 @@ enum { PLAIN_OPS = 50, MAX_NOTES = 50 };
 
 int64_t lw_live_clock_ns(const struct lw_live *live)
 {
-	struct timespec now;
-
-	if (live->options.clock_ns)
-		return live->options.clock_ns(live->options.context);
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * LW_NS_PER_S + now.tv_nsec;
+	return live->options.clock_ns ? live->options.clock_ns(live->options.context)
+				      : lw_clock_ns();
 }
 
 void lw_live_note(struct lw_live *live, bool is_bad, const char *format, ...)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model_scaling.c - efficiency over ranks, predicted piece by piece when it is first shown. */
 #include <math.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "tui/model_sides.h"
 
@@ -40,18 +40,10 @@ static void ask_scaling(struct lw_view *view)
 	state->is_open = true;
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * LW_NS_PER_S + now.tv_nsec;
-}
-
 bool lw_model_scaling_tick(struct lw_view *view)
 {
 	struct lw_model_state *state = view->state;
-	int64_t begin_ns = now_ns();
+	int64_t begin_ns = lw_clock_ns();
 
 	if (state->side != LW_MODEL_SCALING)
 		return false;
@@ -64,7 +56,8 @@ bool lw_model_scaling_tick(struct lw_view *view)
 	do {
 		if (lw_answer_one(&state->scaling, state->n_made++) < 0 && !state->why_not[0])
 			snprintf(state->why_not, sizeof(state->why_not), "%s", lw_error_text());
-	} while (state->n_made < state->scaling.n_forecasts && now_ns() - begin_ns < BUDGET_NS);
+	} while (
+		state->n_made < state->scaling.n_forecasts && lw_clock_ns() - begin_ns < BUDGET_NS);
 	lw_error_clear();
 	return true;
 }

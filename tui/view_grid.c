@@ -7,8 +7,8 @@
  */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "tui/predict.h"
 
@@ -102,18 +102,10 @@ static void done(struct lw_view *view)
 	drop(view->state);
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * LW_NS_PER_S + now.tv_nsec;
-}
-
 static bool tick(struct lw_view *view)
 {
 	struct state *state = view->state;
-	int64_t begin_ns = now_ns();
+	int64_t begin_ns = lw_clock_ns();
 
 	if (!state->is_open || state->n_made == state->answer.n_forecasts)
 		return false;
@@ -121,7 +113,7 @@ static bool tick(struct lw_view *view)
 		/* one that cannot be predicted stays unknown, and is shown so */
 		if (lw_answer_one(&state->answer, state->n_made++) < 0)
 			lw_error_clear();
-	} while (state->n_made < state->answer.n_forecasts && now_ns() - begin_ns < BUDGET_NS);
+	} while (state->n_made < state->answer.n_forecasts && lw_clock_ns() - begin_ns < BUDGET_NS);
 	return true;
 }
 

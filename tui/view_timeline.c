@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/units.h"
 #include "tui/app.h"
@@ -126,20 +126,12 @@ static void tell_focus(struct lw_view *view)
 	timeline->seen = *focus;
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * LW_NS_PER_S + now.tv_nsec;
-}
-
 /* The tensors on the screen: each takes milliseconds of a long run. */
 static bool tick(struct lw_view *view)
 {
 	struct lw_timeline *timeline = view->state;
 	struct lw_tensor_lanes *tensors = &timeline->lanes.tensors;
-	int64_t begin_ns = now_ns();
+	int64_t begin_ns = lw_clock_ns();
 	bool has_made = false;
 
 	if (!timeline->is_by_tensor || !tensors->tracks)
@@ -148,7 +140,7 @@ static bool tick(struct lw_view *view)
 		i < timeline->top + timeline->n_shown && i < tensors->n_order; i++) {
 		if (tensors->tracks[tensors->order[i]])
 			continue;
-		if (now_ns() - begin_ns >= BUDGET_NS)
+		if (lw_clock_ns() - begin_ns >= BUDGET_NS)
 			break;
 		if (!lw_lanes_tensor(&timeline->lanes, tensors->order[i]))
 			return false; /* no memory */

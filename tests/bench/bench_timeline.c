@@ -11,35 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "analyzer/analyzer.h"
-#include "base/err.h"
 #include "base/units.h"
+#include "tests/bench/bench.h"
 #include "tests/unit/sim_run.h"
 #include "tui/timeline.h"
 
 enum { N_TENSORS = 161, WIDTH = 200, HEIGHT = 60, MAX_REPEATS = 1000 };
-
-static double wire_ns(const void *context, const struct lw_hvd_op *op)
-{
-	(void)context;
-	return 200e3 + 1.0 * (double)op->bytes; /* 0.2 ms, 1 GB/s */
-}
-
-static double cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-static _Noreturn void die(void)
-{
-	fprintf(stderr, "bench_timeline: %s\n", lw_error_text());
-	exit(1);
-}
 
 static size_t count_records(const struct lw_run *run)
 {
@@ -85,7 +64,7 @@ static void draw_all(
 	size_t n = 0;
 
 	if (!took_ns)
-		die();
+		lw_bench_die();
 	timeline->to_fit = LW_TIMELINE_FIT_ALL;
 	timeline->cursor_ns = timeline->lanes.length_ns / 2;
 	view->ops->draw(view, pane); /* rows of tensors are made when first drawn */
@@ -93,10 +72,10 @@ static void draw_all(
 		int64_t before_ns = timeline->column_ns;
 
 		for (size_t i = 0; i < n_repeats; i++) {
-			start_ns = cpu_ns();
+			start_ns = lw_bench_cpu_ns();
 			lw_cells_clear(cells);
 			view->ops->draw(view, pane);
-			took_ns[n++] = cpu_ns() - start_ns;
+			took_ns[n++] = lw_bench_cpu_ns() - start_ns;
 		}
 		view->ops->request(view, &closer);
 		if (timeline->column_ns == before_ns)
@@ -119,7 +98,7 @@ static struct lw_run *make_run(uint32_t n_steps, uint32_t n_ranks)
 		.gap_ns = LW_NS_PER_MS / 2,
 		.jitter_ns = LW_NS_PER_MS / 2,
 		.setting = {.fusion_bytes = 1 << 20, .cycle_ns = 5 * LW_NS_PER_MS},
-		.cost = {.wire_ns = wire_ns,
+		.cost = {.wire_ns = lw_bench_wire_ns,
 			.round_ns = 100e3,
 			.oversleep_ns = 60e3,
 			.dispatch_ns = 30e3,
@@ -166,21 +145,22 @@ int main(int argc, char **argv)
 	}
 	analysis.run = run = make_run(n_steps, n_ranks);
 	if (lw_cells_resize(&cells, WIDTH, HEIGHT) < 0)
-		die();
-	start_ns = cpu_ns();
+		lw_bench_die();
+	start_ns = lw_bench_cpu_ns();
 	if (view.ops->open(&view) < 0)
-		die();
+		lw_bench_die();
 	printf("{\"n_records\":%zu,\"n_ranks\":%u,\"n_steps\":%u,\"open_ns\":%.0f,\"bytes\":%zu",
-		count_records(run), n_ranks, n_steps, cpu_ns() - start_ns, count_bytes(&timeline));
+		count_records(run), n_ranks, n_steps, lw_bench_cpu_ns() - start_ns,
+		count_bytes(&timeline));
 	draw_all(&view, "ranks_fitting_ns", &cells, n_repeats);
 	timeline.density = LW_TIMELINE_ALL;
 	draw_all(&view, "ranks_all_ns", &cells, n_repeats);
 	timeline.density = LW_TIMELINE_ONE;
 	draw_all(&view, "ranks_one_ns", &cells, n_repeats);
-	start_ns = cpu_ns();
+	start_ns = lw_bench_cpu_ns();
 	view.ops->request(&view, &turn);
 	view.ops->draw(&view, lw_pane_whole(&cells));
-	printf(",\"turn_ns\":%.0f", cpu_ns() - start_ns);
+	printf(",\"turn_ns\":%.0f", lw_bench_cpu_ns() - start_ns);
 	draw_all(&view, "tensors_ns", &cells, n_repeats);
 	printf("}\n");
 	view.ops->done(&view);

@@ -16,6 +16,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/clock.h"
+
 #undef ibv_reg_mr
 
 enum { MAX_ROUNDS = 5000, WARM_CALLS = 64 };
@@ -32,20 +34,12 @@ static uint64_t memory[2];
 static volatile int64_t sink_ns;
 static double cost_ns[MAX_ROUNDS];
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 static void two_clock_reads(struct side *side, int n)
 {
 	(void)side;
 	for (int i = 0; i < n; i++) {
-		sink_ns = now_ns();
-		sink_ns = now_ns();
+		sink_ns = lw_clock_ns();
+		sink_ns = lw_clock_ns();
 	}
 }
 
@@ -144,9 +138,9 @@ int main(int argc, char **argv)
 			int64_t start_ns;
 
 			arm->run(&sides[arm->side], WARM_CALLS);
-			start_ns = now_ns();
+			start_ns = lw_clock_ns();
 			arm->run(&sides[arm->side], n_calls);
-			arm->ns[round] = (double)(now_ns() - start_ns) / n_calls;
+			arm->ns[round] = (double)(lw_clock_ns() - start_ns) / n_calls;
 		}
 	}
 	printf("{\"bench\":\"verbs\",\"n_rounds\":%d,\"n_calls\":%d", n_rounds, n_calls);

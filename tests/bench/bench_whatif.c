@@ -13,14 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "analyzer/advise/advise.h"
 #include "analyzer/fit/cost.h"
 #include "analyzer/model/grouping.h"
 #include "analyzer/simulate/replay.h"
-#include "base/err.h"
 #include "base/units.h"
+#include "tests/bench/bench.h"
 #include "tests/unit/sim_run.h"
 
 enum {
@@ -63,26 +62,6 @@ static void fill_resnet50(void)
 	add(&n, 1000);
 }
 
-static double wire_ns(const void *context, const struct lw_hvd_op *op)
-{
-	(void)context;
-	return 200e3 + 1.0 * (double)op->bytes; /* 0.2 ms, 1 GB/s */
-}
-
-static double cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-static _Noreturn void die(void)
-{
-	fprintf(stderr, "bench_whatif: %s\n", lw_error_text());
-	exit(1);
-}
-
 static int ascending(const void *a, const void *b)
 {
 	const double *x = a, *y = b;
@@ -102,7 +81,7 @@ static void predict(struct lw_replay *replay, const struct lw_whatif *whatif, do
 	struct lw_prediction prediction;
 
 	if (lw_replay_predict(replay, whatif, &prediction, step_ns) < 0)
-		die();
+		lw_bench_die();
 }
 
 /* The simulation alone: a prediction also repeats it with resampled costs, for its interval. */
@@ -114,7 +93,7 @@ static void simulate(struct lw_replay *replay)
 	cost.context = &replay->wire;
 	if (lw_hvd_sim_run(replay->sim, &replay->input, &replay->setting, &cost, replay->step_ns,
 		    NULL, NULL) < 0)
-		die();
+		lw_bench_die();
 }
 
 static long peak_kib(void)
@@ -129,11 +108,12 @@ static long peak_kib(void)
 static void advise(struct lw_run *run)
 {
 	struct lw_advice_list list = {0};
-	double start_ns = cpu_ns();
+	double start_ns = lw_bench_cpu_ns();
 
 	if (lw_advise(run, &list) < 0)
-		die();
-	printf(",\"advise_ns\":%.0f,\"n_advise_trials\":%zu", cpu_ns() - start_ns, list.tried.n);
+		lw_bench_die();
+	printf(",\"advise_ns\":%.0f,\"n_advise_trials\":%zu", lw_bench_cpu_ns() - start_ns,
+		list.tried.n);
 	lw_advice_list_free(&list);
 }
 
@@ -150,15 +130,15 @@ static void group(double *took_ns, size_t n_repeats)
 		sizes[i] = (struct lw_size){1024 << i, 100e3 + pow(1024 << i, 1.05), 1};
 	if (lw_cost_fit(sizes, sizeof(sizes) / sizeof(sizes[0]), LW_COST_TABLE, LW_WEIGHT_RELATIVE,
 		    &cost) < 0)
-		die();
+		lw_bench_die();
 	for (size_t i = 0; i < N_GROUPED; i++)
 		layers[i] = (struct lw_layer){(double)bytes[i % N_TENSORS], 1e5};
 	for (size_t i = 0; i < n_repeats; i++) {
-		double start_ns = cpu_ns();
+		double start_ns = lw_bench_cpu_ns();
 
 		if (lw_group_optimal(layers, N_GROUPED, INFINITY, link, is_last) < 0)
-			die();
-		took_ns[i] = cpu_ns() - start_ns;
+			lw_bench_die();
+		took_ns[i] = lw_bench_cpu_ns() - start_ns;
 	}
 	lw_cost_done(&cost);
 }
@@ -184,7 +164,7 @@ int main(int argc, char **argv)
 		.gap_ns = LW_NS_PER_MS / 2,
 		.jitter_ns = LW_NS_PER_MS / 2,
 		.setting = {.fusion_bytes = 1 << 26, .cycle_ns = 5 * LW_NS_PER_MS},
-		.cost = {.wire_ns = wire_ns,
+		.cost = {.wire_ns = lw_bench_wire_ns,
 			.round_ns = 100e3,
 			.oversleep_ns = 60e3,
 			.dispatch_ns = 30e3,
@@ -203,29 +183,29 @@ int main(int argc, char **argv)
 	}
 	fill_resnet50();
 	run = sim_run_new(&spec);
-	start_ns = cpu_ns();
+	start_ns = lw_bench_cpu_ns();
 	if (lw_replay_new(run, &replay) < 0)
-		die();
+		lw_bench_die();
 	printf("{\"n_tensors\":%d,\"n_steps\":%d,\"n_ranks\":%d,\"n_repeats\":%zu,\"new_ns\":%.0f",
-		N_TENSORS, N_STEPS, N_RANKS, n_repeats, cpu_ns() - start_ns);
+		N_TENSORS, N_STEPS, N_RANKS, n_repeats, lw_bench_cpu_ns() - start_ns);
 	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
 		struct lw_whatif whatif = cases[c].whatif;
 
 		whatif.bandwidth_frac = whatif.latency_frac = whatif.compute_frac = 1;
 		for (size_t i = 0; i < n_repeats; i++) {
-			start_ns = cpu_ns();
+			start_ns = lw_bench_cpu_ns();
 			predict(replay, &whatif, step_ns);
-			took_ns[i] = cpu_ns() - start_ns;
+			took_ns[i] = lw_bench_cpu_ns() - start_ns;
 		}
 		print_figure(cases[c].name, took_ns, n_repeats);
 	}
 	for (size_t i = 0; i < n_repeats; i++) {
-		start_ns = cpu_ns();
+		start_ns = lw_bench_cpu_ns();
 		simulate(replay);
-		took_ns[i] = cpu_ns() - start_ns;
+		took_ns[i] = lw_bench_cpu_ns() - start_ns;
 	}
 	print_figure("simulation_ns", took_ns, n_repeats);
-	start_ns = cpu_ns();
+	start_ns = lw_bench_cpu_ns();
 	for (int i = 0; i < N_SETTINGS; i++) { /* 20 thresholds, 20 cycle times */
 		struct lw_whatif whatif = LW_WHATIF_RECORDED;
 
@@ -236,7 +216,7 @@ int main(int argc, char **argv)
 			printf(",\"peak_10_kib\":%ld", peak_kib());
 	}
 	printf(",\"peak_400_kib\":%ld", peak_kib());
-	printf(",\"settings_400_ns\":%.0f", cpu_ns() - start_ns);
+	printf(",\"settings_400_ns\":%.0f", lw_bench_cpu_ns() - start_ns);
 	group(took_ns, n_repeats);
 	print_figure("group_2000_ns", took_ns, n_repeats);
 	advise(run);

@@ -10,7 +10,7 @@ import time
 SOURCE = os.environ["LAPWING_SOURCE_DIR"]
 LAPWING = os.path.join(os.environ["LAPWING_BUILD_DIR"], "bin", "lapwing")
 sys.path.insert(0, os.path.join(SOURCE, "tests", "lib"))
-from terminal import Terminal  # noqa: E402
+from terminal import Terminal, small_run  # noqa: E402
 
 VIEWS = {"1": "overview", "2": "timeline", "3": "phases", "4": "tensors", "5": "ranks", "6": "network", "7": "model", "8": "advice",
          "9": "grid", "0": "what-if", "-": "log"}
@@ -244,10 +244,7 @@ def test_dumps_follow_the_locale(run):
 
 def main():
     with tempfile.TemporaryDirectory(prefix="lapwing-tui-") as folder:
-        run = os.path.join(folder, "run.lapwing")
-        done = subprocess.run([LAPWING, "import", os.path.join(SOURCE, "tests/data/timeline_small.json"), "-o", run],
-                              capture_output=True, text=True)
-        assert done.returncode in (0, 3), done
+        run = small_run(folder)
         test_no_terminal(run)
         test_dumps_follow_the_locale(run)
         test_every_view(run)

@@ -16,7 +16,7 @@ import time
 SOURCE = os.environ["LAPWING_SOURCE_DIR"]
 LAPWING = os.path.join(os.environ["LAPWING_BUILD_DIR"], "bin", "lapwing")
 sys.path.insert(0, os.path.join(SOURCE, "tests", "lib"))
-from terminal import Terminal  # noqa: E402
+from terminal import Terminal, small_run  # noqa: E402
 
 SIGNALS = [signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
 # Of xterm: own screen off, cursor on, no mouse, no marks around what is pasted.
@@ -124,10 +124,7 @@ def test_stops(run):
 
 def main():
     with tempfile.TemporaryDirectory(prefix="lapwing-tui-") as folder:
-        run = os.path.join(folder, "run.lapwing")
-        done = subprocess.run([LAPWING, "import", os.path.join(SOURCE, "tests/data/timeline_small.json"), "-o", run],
-                              capture_output=True, text=True)
-        assert done.returncode in (0, 3), done
+        run = small_run(folder)
         test_ends(run)
         test_goes_away(run)
         test_shows_its_screen(run)

@@ -6,6 +6,16 @@ import tempfile
 import time
 
 
+
+def small_run(folder):
+    """A run to show on screens, made of a recorded timeline. Return: its path."""
+    run = os.path.join(folder, "run.lapwing")
+    source = os.path.join(os.environ["LAPWING_SOURCE_DIR"], "tests/data/timeline_small.json")
+    done = subprocess.run([os.path.join(os.environ["LAPWING_BUILD_DIR"], "bin", "lapwing"), "import", source, "-o", run], capture_output=True, text=True)
+    assert done.returncode in (0, 3), done
+    return run
+
+
 class Terminal:
     """with Terminal(80, 24) as terminal: terminal.run("lapwing tui run.lapwing"); terminal.wait("A step takes")"""
 

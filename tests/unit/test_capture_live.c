@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "collector/capture.h"
 
@@ -48,14 +49,6 @@ static void add_up(const struct lw_packet_batch *batch, uint32_t qp, struct sums
 	}
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 /* RoCE packets to queue pair @qp, to a port of this host that nobody reads. */
 static void send_one(int fd, uint32_t qp, uint32_t psn)
 {
@@ -83,7 +76,7 @@ static void what_was_sent_is_taken_while_it_is_read(void **state)
 	if (lw_capture_open("lo", "", &capture) < 0)
 		fail_msg("%s", lw_error_text());
 	assert_int_equal(lw_capture_start(capture), LW_OK);
-	start_ns = now_ns();
+	start_ns = lw_clock_ns();
 	for (uint32_t i = 0; i < N_PACKETS; i++) {
 		send_one(fd, qp, i);
 		if (i % 1000)
@@ -95,7 +88,7 @@ static void what_was_sent_is_taken_while_it_is_read(void **state)
 		if (batch)
 			add_up(batch, qp, &sums);
 	}
-	end_ns = now_ns();
+	end_ns = lw_clock_ns();
 	lw_capture_stop(capture);
 	while ((batch = lw_capture_take(capture)))
 		add_up(batch, qp, &sums);

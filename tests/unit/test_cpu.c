@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/cpulist.h"
 #include "base/err.h"
 #include "base/units.h"
@@ -195,7 +196,7 @@ static void sample(struct lw_samplers *samplers, struct lw_writer *writer, int64
 	int64_t n_rows = 0;
 
 	if (!now_ns)
-		now_ns = lw_samplers_clock_ns();
+		now_ns = lw_clock_ns();
 	for (int i = 0; i < 1000 && n_rows < n; i++) {
 		lw_samplers_run(samplers, now_ns += LW_SAMPLE_MAX_NS); /* however dear it was */
 		assert_int_equal(lw_writer_begin(writer), LW_OK);

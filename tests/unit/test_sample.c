@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "collector/sample.h"
 #include "collector/sampler.h"
@@ -80,7 +81,7 @@ static int setup(void **state)
 	put_number("class/net/nic0/statistics/tx_bytes", 2000);
 	assert_int_equal(lw_writer_create(":memory:", "test", "", &writer), LW_OK);
 	assert_int_equal(lw_samplers_open(&options, &drain, writer, &samplers), LW_OK);
-	now_ns = lw_samplers_clock_ns();
+	now_ns = lw_clock_ns();
 	return 0;
 }
 
@@ -273,7 +274,7 @@ static void a_successor_goes_on_with_other_devices(void **state)
 	lw_samplers_close(samplers); /* killed: no last rows */
 	put_number("class/net/nic0/statistics/rx_bytes", 30);
 	assert_int_equal(lw_samplers_open(&options, &drain, writer, &samplers), LW_OK);
-	now_ns = lw_samplers_clock_ns();
+	now_ns = lw_clock_ns();
 	look(2);
 	store();
 	assert_int_equal(ask("SELECT count(*) FROM device WHERE name = 'nic0'"), 2);
