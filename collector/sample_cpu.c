@@ -26,18 +26,22 @@ enum {
 struct known_thread {
 	pid_t tid;
 	int64_t waited_ns;
-	bool is_seen; /* in this look */
+	int64_t user_ns, system_ns; /* -1 = not read: a thread without a ring */
+	bool is_seen;               /* in this look */
 };
 
 struct lw_cpu_known {
 	const struct lw_process *process;
 	lw_vec(struct known_thread) threads;
 	int64_t waited_ns; /* of all threads that it ever had, as far as they were seen */
+	int64_t used_ns;   /* by the last look */
+	bool has_waited;   /* this kernel tells */
 	char allowed[sizeof(((struct lw_cpu_cores *)NULL)->allowed)];
 	unsigned pass; /* the samplers', when it was looked at last */
 	int64_t at_ns; /* then */
 	unsigned n_looks;
-	bool is_rare; /* this look */
+	bool is_rare;   /* this look */
+	bool is_asleep; /* no thread ran since the last look: nothing else is read */
 };
 
 /* A collector that has to wait for a core itself, in the middle of a sample, would name a wrong time. */
@@ -147,32 +151,40 @@ static int64_t read_waited(const char *folder)
 
 /* ---- a process ----------------------------------------------------------------------------------- */
 
+static struct known_thread *find_thread(struct lw_cpu_known *known, pid_t tid)
+{
+	struct known_thread *thread;
+
+	lw_vec_foreach (thread, &known->threads)
+		if (thread->tid == tid)
+			return thread;
+	return NULL;
+}
+
 /* A thread's total only grows: less is another thread that got its number. */
 static int add_thread(struct lw_cpu_known *known, pid_t tid, int64_t waited_ns)
 {
-	struct known_thread *thread, added = {.tid = tid, .is_seen = true, .waited_ns = waited_ns};
+	struct known_thread added = {tid, waited_ns, -1, -1, true};
+	struct known_thread *thread = find_thread(known, tid);
 
-	lw_vec_foreach (thread, &known->threads) {
-		if (thread->tid != tid)
-			continue;
-		known->waited_ns +=
-			waited_ns - (waited_ns >= thread->waited_ns ? thread->waited_ns : 0);
-		thread->waited_ns = waited_ns;
-		thread->is_seen = true;
-		return LW_OK;
+	if (!thread) {
+		known->waited_ns += waited_ns;
+		return lw_vec_push(&known->threads, added);
 	}
-	known->waited_ns += waited_ns;
-	return lw_vec_push(&known->threads, added);
+	known->waited_ns += waited_ns - (waited_ns >= thread->waited_ns ? thread->waited_ns : 0);
+	thread->waited_ns = waited_ns;
+	thread->is_seen = true;
+	return LW_OK;
 }
 
 /* /proc/PID/schedstat is of the first thread alone, so they are added up here. */
-static int64_t add_up_waited(struct lw_cpu_known *known)
+static void add_up_waited(struct lw_cpu_known *known)
 {
 	char path[96];
 	struct dirent *entry;
 	DIR *tasks;
-	bool is_known = false;
 
+	known->has_waited = false;
 	snprintf(path, sizeof(path), "/proc/%u/task", known->process->pid);
 	tasks = opendir(path);
 	for (size_t i = 0; i < known->threads.n; i++)
@@ -185,7 +197,7 @@ static int64_t add_up_waited(struct lw_cpu_known *known)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%u/task/%d", known->process->pid, (int)tid);
 		waited_ns = read_waited(path);
-		is_known |= waited_ns >= 0;
+		known->has_waited |= waited_ns >= 0;
 		if (waited_ns >= 0 && add_thread(known, tid, waited_ns) < 0)
 			break;
 	}
@@ -194,7 +206,6 @@ static int64_t add_up_waited(struct lw_cpu_known *known)
 	for (size_t i = known->threads.n; i-- > 0;)
 		if (!known->threads.at[i].is_seen)
 			known->threads.at[i] = known->threads.at[--known->threads.n];
-	return is_known ? known->waited_ns : -1;
 }
 
 static void add(struct lw_samplers *samplers, const struct lw_cpu_row *row)
@@ -234,7 +245,10 @@ static struct lw_cpu_known *find_known(
 	return added;
 }
 
-/* Its threads follow with the same time. */
+/*
+ * Its threads follow with the same time. Where it did not use a tick (10 ms of CPU) they are not asked one by one, but
+ * in rare looks: what they waited meanwhile is found then, or with the first tick.
+ */
 static void look_at_process(struct lw_samplers *samplers, struct lw_cpu_known *known)
 {
 	struct lw_cpu_row row = {.process_id = known->process->process_id,
@@ -248,29 +262,49 @@ static void look_at_process(struct lw_samplers *samplers, struct lw_cpu_known *k
 		look_at_cores(samplers, known);
 	known->pass = samplers->pass;
 	row.at_ns = known->at_ns = lw_clock_ns();
-	row.waited_ns = add_up_waited(known);
 	snprintf(folder, sizeof(folder), "/proc/%u", known->process->pid);
-	if (read_times(folder, &row))
-		add(samplers, &row);
+	if (!read_times(folder, &row))
+		return;
+	known->is_asleep = !known->is_rare && row.user_ns + row.system_ns == known->used_ns;
+	known->used_ns = row.user_ns + row.system_ns;
+	if (!known->is_asleep)
+		add_up_waited(known);
+	row.waited_ns = known->has_waited ? known->waited_ns : -1;
+	add(samplers, &row);
+}
+
+/* As remembered of a process that is asleep, else read. Return: it lives. */
+static bool thread_times(const struct lw_cpu_known *known, struct known_thread *thread,
+	const char *folder, struct lw_cpu_row *row)
+{
+	if (known->is_asleep && thread && thread->user_ns >= 0) {
+		row->user_ns = thread->user_ns;
+		row->system_ns = thread->system_ns;
+		return true;
+	}
+	if (!read_times(folder, row))
+		return false;
+	if (thread) {
+		thread->user_ns = row->user_ns;
+		thread->system_ns = row->system_ns;
+	}
+	return true;
 }
 
 static void look_at_thread(
-	struct lw_samplers *samplers, const struct lw_cpu_known *known, const struct lw_ring *ring)
+	struct lw_samplers *samplers, struct lw_cpu_known *known, const struct lw_ring *ring)
 {
+	struct known_thread *thread = find_thread(known, (pid_t)ring->tid);
 	struct lw_cpu_row row = {.process_id = ring->process->process_id,
 		.thread_id = ring->thread_id,
 		.at_ns = known->at_ns,
-		.waited_ns = -1,
+		.waited_ns = thread ? thread->waited_ns : -1,
 		.n_voluntary = -1,
 		.n_involuntary = -1};
 	char folder[64], name[160], text[8192];
-	struct known_thread *thread;
 
-	lw_vec_foreach (thread, &known->threads)
-		if (thread->tid == (pid_t)ring->tid)
-			row.waited_ns = thread->waited_ns;
 	snprintf(folder, sizeof(folder), "/proc/%u/task/%u", ring->pid, ring->tid);
-	if (!read_times(folder, &row))
+	if (!thread_times(known, thread, folder, &row))
 		return;
 	snprintf(name, sizeof(name), "%s/status", folder);
 	if (known->is_rare && read_text(name, text, sizeof(text))) {
