@@ -97,28 +97,40 @@ double lw_net_received_total(const struct lw_tcp_end *end)
 	return isnan(bytes) ? lw_end_received_bytes(end) : bytes;
 }
 
+/* Part of @bytes that moved after the NIC was first read: one that joins late may have been busy before that. */
+static double counted_frac(
+	const struct lw_nic *nic, const struct lw_tcp_end *end, bool is_sent, double bytes)
+{
+	const struct lw_nic_series *series = lw_net_series(nic, is_sent ? "tx_bytes" : "rx_bytes");
+	size_t hint = 0;
+	double before =
+		series ? lw_end_bytes(end, series->readings.at[0].at_ns, is_sent, &hint) : 0;
+
+	return bytes > before ? 1 - before / bytes : 0;
+}
+
 struct headers {
 	double n_tx, n_rx, bytes; /* segments of the job's; of one of them */
 	bool is_counted;
 };
 
-static void add_segments(
-	struct headers *headers, const struct lw_nic *nic, const struct lw_tcp_end *end)
+static void add_segments(struct headers *headers, const struct lw_nic *nic,
+	const struct lw_tcp_end *end, double tx_frac, double rx_frac)
 {
 	const struct lw_tcp_reading *last = end->tcp.n ? &end->tcp.at[end->tcp.n - 1] : NULL;
 
 	headers->bytes = fmax(headers->bytes, lw_net_header_bytes(end, nic->is_loopback));
 	if (last && last->n_segments_out >= 0 && last->n_segments_in >= 0) {
-		headers->n_tx += (double)last->n_segments_out;
-		headers->n_rx += (double)last->n_segments_in;
+		headers->n_tx += (double)last->n_segments_out * tx_frac;
+		headers->n_rx += (double)last->n_segments_in * rx_frac;
 		return;
 	}
 	double full_bytes = (nic->mtu_bytes > 200 ? (double)nic->mtu_bytes : 1500) +
 			    ETHERNET_BYTES - lw_net_header_bytes(end, false);
 
 	headers->is_counted = false;
-	headers->n_tx += ceil(lw_net_sent_total(end) / full_bytes);
-	headers->n_rx += ceil(lw_net_received_total(end) / full_bytes);
+	headers->n_tx += ceil(lw_net_sent_total(end) * tx_frac / full_bytes);
+	headers->n_rx += ceil(lw_net_received_total(end) * rx_frac / full_bytes);
 }
 
 static void add_job(const struct lw_run *run, struct lw_net_account *account)
@@ -128,11 +140,17 @@ static void add_job(const struct lw_run *run, struct lw_net_account *account)
 	const struct lw_tcp_end *end;
 
 	lw_vec_foreach (end, &run->ends) {
+		double sent, received, tx_frac, rx_frac;
+
 		if (end->nic != account->nic || !end->process_id)
 			continue;
-		account->job_tx_bytes += lw_net_sent_total(end);
-		account->job_rx_bytes += lw_net_received_total(end);
-		add_segments(&headers, nic, end);
+		sent = lw_net_sent_total(end);
+		received = lw_net_received_total(end);
+		tx_frac = counted_frac(nic, end, true, sent);
+		rx_frac = counted_frac(nic, end, false, received);
+		account->job_tx_bytes += sent * tx_frac;
+		account->job_rx_bytes += received * rx_frac;
+		add_segments(&headers, nic, end, tx_frac, rx_frac);
 	}
 	account->is_packet_counted = headers.is_counted;
 	account->header_tx_bytes = headers.bytes * fmin(headers.n_tx, fmax(account->tx_packets, 0));

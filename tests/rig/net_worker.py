@@ -12,6 +12,8 @@ import time
 import torch
 import torch.distributed as dist
 
+SETTLE_S = 0.5  # the NICs of a host that joins are read some 0.1 s after its first connection, later where cores are busy
+
 
 def allreduce(tensors):
     for tensor in tensors:
@@ -41,6 +43,7 @@ def main():
     tensors = [torch.ones(int(n) // 4) for n in sys.argv[4].split(",")]
     steps_s = []
     at, _, command = os.environ.get("NET_WORKER_AT", "").partition(":")
+    time.sleep(SETTLE_S)
     for step in range(n_steps):
         if command and step == int(at):
             subprocess.run(command, shell=True, check=True)

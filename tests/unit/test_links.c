@@ -183,6 +183,25 @@ static void what_a_nic_moved_beyond_the_job_is_nobodys(void **state)
 	lw_run_free(run);
 }
 
+static void what_the_job_sent_before_its_nic_was_read_is_not_held_against_it(void **state)
+{
+	const struct lw_net_account *account;
+	struct lw_run *run;
+	double headers = 40e6 / 1448 * 66;
+
+	(void)state;
+	net_run_begin(2);
+	net_run_exchange(0, 1, 40e6);
+	net_run_add_nic_bytes(0, 40e6 + headers + 7e6, 40e6 + headers);
+	net_run_add("DELETE FROM counter_sample WHERE at_ns < 300000000;");
+	run = net_run_analyze(2);
+	account = &run->network.accounts.at[0];
+	assert_near(account->job_tx_bytes, 0.7 * 40e6, 1e-6);
+	assert_near(account->other_tx_bytes, 0.7 * 7e6, 0.001);
+	assert_true(account->other_rx_bytes < 0.0001 * 40e6);
+	lw_run_free(run);
+}
+
 static void input_of_a_rank_is_told_from_gradients(void **state)
 {
 	const struct lw_net_account *account;
@@ -361,6 +380,7 @@ int main(void)
 		cmocka_unit_test(two_ranks_tell_nothing_apart),
 		cmocka_unit_test(without_traffic_it_says_why),
 		cmocka_unit_test(what_a_nic_moved_beyond_the_job_is_nobodys),
+		cmocka_unit_test(what_the_job_sent_before_its_nic_was_read_is_not_held_against_it),
 		cmocka_unit_test(input_of_a_rank_is_told_from_gradients),
 		cmocka_unit_test(the_rank_whose_link_is_busy_all_the_time_is_slow),
 		cmocka_unit_test(a_counter_of_drops_that_grew_is_shown),
