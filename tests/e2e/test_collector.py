@@ -17,7 +17,7 @@ PRODUCER = os.path.join(BUILD, "tests", "producer")
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("LAPWING_") and k != "LD_PRELOAD"}
 ENVIRONMENT["LAPWING_NO_ANALYZE"] = "1"  # what follows the collector's life is e2e_finish's
 IDLE_S = 5
-MAX_IDLE_FRAC = 0.002
+MAX_IDLE_FRAC, MAX_SAMPLERS_FRAC = 0.002, 0.002  # of a core; the samplers' is on top
 RUNNING = 11  # enum lw_loss_reason
 
 
@@ -32,9 +32,9 @@ def produce(ring_dir, *arguments):
     return subprocess.Popen([PRODUCER, *arguments], stdout=subprocess.DEVNULL, env={**ENVIRONMENT, "LAPWING_DIR": ring_dir})
 
 
-def daemon(ring_dir, out):
+def daemon(ring_dir, out, **variables):
     """As a rank starts it. Return: when its first process has returned."""
-    subprocess.run([LAPWINGD, "--dir", ring_dir, "--out", out], check=True, timeout=10, env=ENVIRONMENT)
+    subprocess.run([LAPWINGD, "--dir", ring_dir, "--out", out], check=True, timeout=10, env={**ENVIRONMENT, **variables})
     wait_for("the run file", lambda: os.path.exists(f"{ring_dir}/out"))
 
 
@@ -142,11 +142,11 @@ def test_a_reader_at_the_close(folder, ring_dir):
     print("read until it was closed: one file")
 
 
-def test_idle_cost(folder, ring_dir):
-    """A job that waits for its data: rings are there, nothing is pushed."""
+def idle_frac(folder, ring_dir, sample_ms):
+    """Of a core, beside a job that waits for its data: rings are there, nothing is pushed."""
     jobs = [produce(ring_dir, "-t", "4", "-n", "1000000000", "-u", "60000000", "-r", "65536") for _ in range(2)]
     wait_for("rings", lambda: len(glob.glob(f"{ring_dir}/*.ring")) == 8)
-    daemon(ring_dir, f"{folder}/run.lapwing")
+    daemon(ring_dir, f"{folder}/run.lapwing", LAPWING_SAMPLE_MS=sample_ms)
     pid = daemon_pid(ring_dir)
     wait_for("rows", lambda: query(f"{folder}/run.lapwing", "SELECT count(*) FROM thread WHERE n_stored > 0") == [(8,)])
     schedstat = f"/proc/{pid}/schedstat"  # ns on the CPU: ticks are too coarse
@@ -157,13 +157,23 @@ def test_idle_cost(folder, ring_dir):
         job.kill()
         job.wait()
     wait_for("the end", lambda: not os.path.exists(ring_dir))
-    print(f"idle with 8 rings: {100 * used_frac:.3f} % of one core over {IDLE_S} s")
+    print(f"idle with 8 rings, --sample-ms {sample_ms}: {100 * used_frac:.3f} % of one core over {IDLE_S} s")
+    return used_frac
+
+
+def test_idle_cost(folder, ring_dir):
+    used_frac = idle_frac(folder, ring_dir, "0")
     assert used_frac < MAX_IDLE_FRAC, used_frac
+
+
+def test_idle_cost_with_samplers(folder, ring_dir):
+    used_frac = idle_frac(folder, ring_dir, "100")
+    assert used_frac < MAX_IDLE_FRAC + MAX_SAMPLERS_FRAC, used_frac
 
 
 def main():
     for test in (test_ends_by_itself, test_one_per_directory, test_an_output_that_cannot_be,
-                 test_a_reader_at_the_close, test_idle_cost):
+                 test_a_reader_at_the_close, test_idle_cost, test_idle_cost_with_samplers):
         with tempfile.TemporaryDirectory() as folder:
             test(folder, tempfile.mkdtemp(prefix=f"lapwing-{os.geteuid()}-life", dir="/dev/shm"))
 
