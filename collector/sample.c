@@ -110,6 +110,8 @@ static void add_namespace(struct lw_samplers *samplers, int32_t pid, uint64_t ke
 	if (lw_netns_open(pid, &netns->sockets) < 0)
 		lw_samplers_trouble(
 			samplers, "%s: its NICs and sockets are not sampled", lw_error_text());
+	else if (*netns->sockets.missing)
+		lw_samplers_trouble(samplers, "not sampled: %s", netns->sockets.missing);
 	lw_error_clear();
 }
 
@@ -118,8 +120,8 @@ static void drop_namespace(struct lw_samplers *samplers, size_t i)
 {
 	struct lw_netns *netns = samplers->namespaces.at[i];
 
-	lw_devices_sweep(samplers, LW_DEVICE_NIC, netns->key, ++samplers->pass);
 	lw_tcp_forget_namespace(samplers, netns->key);
+	lw_devices_sweep(samplers, LW_DEVICE_NIC, netns->key, ++samplers->pass);
 	lw_netns_close(&netns->sockets);
 	free(netns);
 	samplers->namespaces.at[i] = samplers->namespaces.at[--samplers->namespaces.n];
@@ -157,7 +159,7 @@ static void look_at_cpu_soon(struct lw_samplers *samplers)
 {
 	for (size_t i = 0; i < N_SAMPLERS; i++)
 		if (table[i].sample == lw_sample_cpu)
-			samplers->schedule[i].due_ns = 0;
+			samplers->schedule[i].due_ns = lw_clock_ns();
 }
 
 void lw_samplers_process(struct lw_samplers *samplers, const struct lw_process *process)

@@ -7,7 +7,7 @@
 #include "collector/sample_tcp.h"
 #include "schema/event.h"
 
-enum { HOST_ID = 1, LOSS_TEXT_BYTES = 200 };
+enum { LOSS_TEXT_BYTES = 200 };
 
 enum statement {
 	ADD_COUNTER,
@@ -207,14 +207,15 @@ void lw_readings_add_trouble(struct lw_readings *rows, const char *text)
 {
 	size_t i;
 
-	for (i = 0; i < rows->n_troubles && strcmp(rows->troubles[i].text, text) != 0; i++)
+	for (i = 0; i < rows->n_troubles &&
+		    strncmp(rows->troubles[i].text, text, LOSS_TEXT_BYTES - 1) != 0;
+		i++)
 		;
-	if (i == LW_TROUBLES_MAX) {
+	if (i == LW_TROUBLES_MAX) /* the last of them stands for all that are different again */
 		i = LW_TROUBLES_MAX - 1;
-		snprintf(rows->troubles[i].text, LOSS_TEXT_BYTES, "and others");
-	} else if (i == rows->n_troubles) {
-		snprintf(rows->troubles[rows->n_troubles++].text, LOSS_TEXT_BYTES, "%s", text);
-	}
+	else if (i == rows->n_troubles)
+		snprintf(rows->troubles[rows->n_troubles++].text, LOSS_TEXT_BYTES, "%s",
+			i == LW_TROUBLES_MAX - 1 ? "and others" : text);
 	rows->troubles[i].n++;
 }
 

@@ -242,6 +242,21 @@ static void the_rank_whose_link_is_busy_all_the_time_is_slow(void **state)
 	lw_run_free(run);
 }
 
+static void a_port_used_again_is_counted_once(void **state)
+{
+	struct lw_run *run;
+
+	(void)state;
+	net_run_begin(2);
+	net_run_add_link(0, 1, 40e6, 40e6, 50);
+	net_run_add_link(0, 1, 20e6, 20e6, 50);
+	run = net_run_analyze(2);
+	assert_int_equal(run->ends.n, 4);
+	assert_near(run->network.links.at[0].run_bytes, 60e6, 1e-9);
+	assert_near(run->network.links.at[0].acked_bytes, 60e6, 1e-9);
+	lw_run_free(run);
+}
+
 static void a_counter_of_drops_that_grew_is_shown(void **state)
 {
 	struct lw_run *run;
@@ -383,6 +398,7 @@ int main(void)
 		cmocka_unit_test(what_the_job_sent_before_its_nic_was_read_is_not_held_against_it),
 		cmocka_unit_test(input_of_a_rank_is_told_from_gradients),
 		cmocka_unit_test(the_rank_whose_link_is_busy_all_the_time_is_slow),
+		cmocka_unit_test(a_port_used_again_is_counted_once),
 		cmocka_unit_test(a_counter_of_drops_that_grew_is_shown),
 		cmocka_unit_test(bytes_are_those_sent_while_the_operation_ran),
 		cmocka_unit_test(packets_tell_bytes_of_an_operation_to_the_millisecond),
