@@ -21,6 +21,15 @@ static int compare_change(const void *a, const void *b)
 	return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
 }
 
+/* They are where no stretch overlaps the next: bins, readings of one counter. */
+static bool is_in_order(const struct changes *changes)
+{
+	for (size_t i = 1; i < changes->at.n; i++)
+		if (changes->at.at[i].at_ns < changes->at.at[i - 1].at_ns)
+			return false;
+	return true;
+}
+
 static int compare_stretch(const void *a, const void *b)
 {
 	const struct lw_nic_stretch *x = a, *y = b;
@@ -93,7 +102,7 @@ int lw_nic_curve_make(struct lw_nic_stretches *stretches, struct lw_nic_curve *r
 	lw_vec_foreach (stretch, &stretches->at)
 		if (status == LW_OK)
 			status = add_changes(&changes, stretch);
-	if (changes.at.n)
+	if (!is_in_order(&changes))
 		qsort(changes.at.at, changes.at.n, sizeof(*changes.at.at), compare_change);
 	lw_vec_foreach (change, &changes.at) {
 		double passed_ns = (double)(change->at_ns - point.at_ns);
