@@ -39,6 +39,22 @@ static int add_bins(const struct lw_packet_flow *flow, bool is_out, struct lw_ni
 	return status;
 }
 
+/* When packets of @flow would have been seen: its capture's time, at least from the first to the last. */
+static void note_span(const struct lw_packet_flow *flow, struct lw_nic_lane *lane)
+{
+	int64_t from_ns = flow->bins.at[0].bin_ns;
+	int64_t to_ns = flow->bins.at[flow->bins.n - 1].bin_ns + BIN_NS;
+
+	if (flow->capture_start_ns != LW_NS_UNKNOWN && flow->capture_start_ns < from_ns)
+		from_ns = flow->capture_start_ns;
+	if (flow->capture_end_ns > to_ns)
+		to_ns = flow->capture_end_ns;
+	if (from_ns < lane->known_from_ns)
+		lane->known_from_ns = from_ns;
+	if (to_ns > lane->known_to_ns)
+		lane->known_to_ns = to_ns;
+}
+
 /* Flows that the rank's own host captured: another's clock may differ, and it saw the same packets. */
 static int from_packets(const struct lw_run *run, size_t r, struct lw_nic_lane *lane,
 	struct lw_nic_stretches *moved, struct lw_nic_stretches *again)
@@ -50,11 +66,7 @@ static int from_packets(const struct lw_run *run, size_t r, struct lw_nic_lane *
 	lw_vec_foreach (flow, &run->flows) {
 		if (flow->store != run->ranks.at[r].store || !flow->bins.n || status < 0)
 			continue;
-		lane->known_from_ns = lane->known_from_ns < flow->bins.at[0].bin_ns
-					      ? lane->known_from_ns
-					      : flow->bins.at[0].bin_ns;
-		if (flow->bins.at[flow->bins.n - 1].bin_ns + BIN_NS > lane->known_to_ns)
-			lane->known_to_ns = flow->bins.at[flow->bins.n - 1].bin_ns + BIN_NS;
+		note_span(flow, lane);
 		if (flow->from_rank == (int32_t)r && flow->to_rank != (int32_t)r)
 			status = add_bins(flow, true, moved, again);
 		else if (flow->to_rank == (int32_t)r && flow->from_rank != (int32_t)r)
