@@ -11,8 +11,7 @@
 #define SATURATED_FRAC 0.9
 enum {
 	LABEL_WIDTH = 9,
-	AGAIN_EVERY =
-		4, /* columns of a stretch in which segments were sent again: the others show the rate */
+	AGAIN_EVERY = 6, /* columns from mark to mark of segments sent again: those show no rate */
 	LEVELS = LW_GLYPH_LEVEL_LAST - LW_GLYPH_LEVEL_FIRST
 };
 
