@@ -167,6 +167,9 @@ void lw_timeline_nic_label(const struct lw_timeline *timeline, size_t r, int lin
 void lw_timeline_nic_draw(
 	const struct lw_timeline *timeline, size_t r, struct lw_pane lines, int n_lines);
 
+/** lw_timeline_nic_n_said() - lines that lw_timeline_nic_say() has. */
+size_t lw_timeline_nic_n_said(const struct lw_timeline *timeline);
+
 /** lw_timeline_nic_say() - line @n of what the selected rank's lane shows at the cursor. Return: there is one. */
 bool lw_timeline_nic_say(
 	const struct lw_timeline *timeline, size_t n, char text[LW_TIMELINE_TEXT_BYTES]);

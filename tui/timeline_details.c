@@ -75,6 +75,8 @@ struct lw_timeline_order lw_timeline_order(const struct lw_run *run, const struc
 	return order;
 }
 
+enum { N_COLLECTIVE_LINES = 5 }; /* that say_head() has of one */
+
 /* ---- lines -------------------------------------------------------------------------------------- */
 
 static size_t add(char *text, size_t n, const char *format, ...)
@@ -269,18 +271,8 @@ static bool say_head(struct lw_timeline *timeline, size_t line, char text[LW_TIM
 		say_order(timeline, &run->groups.at[timeline->group], text);
 		return true;
 	default:
-		return lw_timeline_nic_say(timeline, line - 5, text);
+		return lw_timeline_nic_say(timeline, line - N_COLLECTIVE_LINES, text);
 	}
-}
-
-static size_t n_head_lines(struct lw_timeline *timeline)
-{
-	char text[LW_TIMELINE_TEXT_BYTES];
-	size_t n = 0;
-
-	while (say_head(timeline, n, text))
-		n++;
-	return n;
 }
 
 /* Everything after the head: each rank, then each tensor. */
@@ -344,7 +336,7 @@ bool lw_timeline_details_line(
 	static const char *const member_titles[] = {
 		"", "     bytes   queued for  ranks apart  tensor (on this rank)"};
 
-	size_t n_head = n_head_lines(timeline);
+	size_t n_head = N_COLLECTIVE_LINES + lw_timeline_nic_n_said(timeline);
 
 	text[0] = 0;
 	if (n < n_head || !batch)

@@ -263,13 +263,20 @@ static void say_bytes(
 		lw_bytes_format(at.in, in), shared, full_words[from]);
 }
 
+size_t lw_timeline_nic_n_said(const struct lw_timeline *timeline)
+{
+	if (!lw_timeline_shows_nic(timeline))
+		return 0;
+	return lw_nic_lane_of(&timeline->lanes.nic, timeline->rank) ? 2 : 1;
+}
+
 bool lw_timeline_nic_say(
 	const struct lw_timeline *timeline, size_t n, char text[LW_TIMELINE_TEXT_BYTES])
 {
 	const struct lw_nic_lane *lane = lw_nic_lane_of(&timeline->lanes.nic, timeline->rank);
 
 	text[0] = 0;
-	if (!lw_timeline_shows_nic(timeline) || n > 1 || (!lane && n > 0))
+	if (n >= lw_timeline_nic_n_said(timeline))
 		return false;
 	if (!lane)
 		snprintf(text, LW_TIMELINE_TEXT_BYTES, "what rank %d sent was not recorded",
