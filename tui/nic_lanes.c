@@ -250,8 +250,12 @@ static int compare_ns(const void *a, const void *b)
 
 static int find_resolution(const struct lw_nic_stretches *moved, struct lw_nic_lane *lane)
 {
-	int64_t *lengths_ns = malloc((moved->at.n + 1) * sizeof(*lengths_ns));
+	int64_t *lengths_ns;
 
+	lane->resolution_ns = BIN_NS;
+	if (lane->source == LW_NIC_PACKETS)
+		return LW_OK;
+	lengths_ns = malloc((moved->at.n + 1) * sizeof(*lengths_ns));
 	if (!lengths_ns)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
 	for (size_t i = 0; i < moved->at.n; i++)
