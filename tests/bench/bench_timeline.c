@@ -119,6 +119,16 @@ static void capture(struct lw_run *run)
 	}
 }
 
+static size_t count_bins(const struct lw_run *run)
+{
+	const struct lw_packet_flow *flow;
+	size_t n = 0;
+
+	lw_vec_foreach (flow, &run->flows)
+		n += flow->bins.n;
+	return n;
+}
+
 static void free_flows(struct lw_run *run)
 {
 	struct lw_packet_flow *flow;
@@ -198,10 +208,10 @@ int main(int argc, char **argv)
 	if (view.ops->open(&view) < 0)
 		lw_bench_die();
 	printf("{\"n_records\":%zu,\"n_ranks\":%u,\"n_steps\":%u,\"open_ns\":%.0f,\"bytes\":%zu"
-	       ",\"of_which_nic_ns\":%.0f,\"nic_bytes\":%zu",
+	       ",\"of_which_nic_ns\":%.0f,\"nic_bytes\":%zu,\"n_bins\":%zu",
 		count_records(run), n_ranks, n_steps, lw_bench_cpu_ns() - start_ns,
 		count_bytes(&timeline) + count_nic_bytes(&timeline), nic_ns,
-		count_nic_bytes(&timeline));
+		count_nic_bytes(&timeline), count_bins(run));
 	draw_all(&view, "ranks_fitting_ns", &cells, n_repeats);
 	timeline.density = LW_TIMELINE_ALL;
 	draw_all(&view, "ranks_all_ns", &cells, n_repeats);
