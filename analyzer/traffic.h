@@ -77,6 +77,8 @@ struct lw_packet_flow { /* one direction between two ends, as captured */
 	uint64_t n_frames, frame_bytes, n_packets, wire_bytes, payload_bytes, repeated_bytes,
 		n_retransmitted;
 	int64_t missing_bytes;
+	int64_t capture_start_ns,
+		capture_end_ns;            /* of its capture; LW_NS_UNKNOWN: it did not say */
 	lw_vec(struct lw_packet_bin) bins; /* of flows of the job only, by bin_ns */
 };
 

@@ -5,6 +5,15 @@
 
 #include "analyzer/load/load.h"
 
+static int64_t time_of(sqlite3_stmt *row, int column)
+{
+	int64_t at_ns = sqlite3_column_int64(row, column);
+
+	return sqlite3_column_type(row, column) == SQLITE_NULL || !lw_load_is_time(at_ns)
+		       ? LW_NS_UNKNOWN
+		       : at_ns;
+}
+
 static int add_flow(struct lw_loader *loader, sqlite3_stmt *row)
 {
 	int32_t own = lw_load_rank_index(loader, sqlite3_column_int64(row, 6));
@@ -19,7 +28,9 @@ static int add_flow(struct lw_loader *loader, sqlite3_stmt *row)
 		.from_rank = is_sent ? own : peer,
 		.to_rank = is_sent ? peer : own,
 		.is_other = sqlite3_column_int(row, 9) != 0,
-		.missing_bytes = sqlite3_column_int64(row, 10)};
+		.missing_bytes = sqlite3_column_int64(row, 10),
+		.capture_start_ns = time_of(row, 11),
+		.capture_end_ns = time_of(row, 12)};
 
 	if (flow.protocol && flow.source && flow.destination &&
 		lw_vec_push(&loader->run->flows, flow) == LW_OK)
@@ -70,8 +81,9 @@ int lw_load_flows(struct lw_loader *loader)
 	loader->first_flow = loader->run->flows.n;
 	status = lw_load_each(loader,
 		"SELECT id, protocol, source_address, source_port, destination_address, destination_port,"
-		" coalesce(process_id, 0), is_sent, coalesce(peer_process_id, 0), is_other, missing_bytes"
-		" FROM flow ORDER BY id",
+		" coalesce(process_id, 0), is_sent, coalesce(peer_process_id, 0), is_other, missing_bytes,"
+		" (SELECT start_ns FROM capture c WHERE c.id = capture_id),"
+		" (SELECT end_ns FROM capture c WHERE c.id = capture_id) FROM flow ORDER BY id",
 		add_flow);
 	if (status == LW_OK)
 		status = lw_load_each(loader,
