@@ -167,17 +167,52 @@ struct lw_net_op { /* network: operations of one kind and size in the counted st
 	double expected_bytes; /* by the algorithm that it looks like, mean over ranks; NAN */
 };
 
-struct lw_net_slowed {         /* network: operations that resent segments held up */
-	double n_retransmits;  /* whole run, links between ranks; NAN = not known */
-	double frac;           /* of segments sent; NAN */
-	uint32_t n_ops, n_hit; /* compared; with a retransmit while they ran */
-	uint32_t n_slowed;     /* of those, slower than without by more than LW_SLOWED_FRAC */
-	double lost_ns;        /* their time beyond what they take without, added up */
-	double normal_frac;    /* how much longer the slowed ones took, mean */
-	bool is_fastest; /* nothing ran without retransmits: compared with the fastest tenth */
+/* What may hold up an operation, as far as something recorded tells (network/cause.c). */
+enum lw_net_cause {
+	LW_CAUSE_RESENT, /* segments were sent again */
+	LW_CAUSE_WINDOW, /* the receiver's window held TCP back */
+	LW_CAUSE_BUFFER, /* the send buffer held it back */
+	LW_CAUSE_QUEUE,  /* round trips far above what is usual on the connection */
+	LW_CAUSE_DEVICE, /* a NIC or port counted pauses, marks, drops */
+	LW_N_CAUSES
+};
+
+#define LW_NET_LOSS_FRAC 5e-4 /* of segments sent again: beyond what timers resend by mistake */
+
+enum lw_net_against { /* what slowed operations were compared with, the best first */
+	LW_AGAINST_NONE,
+	LW_AGAINST_CALM,    /* those of their kind and size without the cause */
+	LW_AGAINST_FIT,     /* a + b bytes, fitted to those of their kind without any cause */
+	LW_AGAINST_FASTEST, /* the fastest tenth of their kind and size */
+};
+
+/* network: operations that one cause touched; several may touch the same. */
+struct lw_net_caused {
+	uint32_t n_hit;       /* ran while it was there */
+	uint32_t n_ops;       /* compared: of sizes with something to compare with */
+	uint32_t n_compared;  /* of those: hit */
+	uint32_t n_slowed;    /* of those: slower than without by more than a tenth */
+	uint32_t n_alone;     /* of those: no other cause slowed them */
+	double lost_ns;       /* of the slowed: beyond what they take without, added up */
+	double lost_alone_ns; /* of that: in those */
+	double normal_frac;   /* how much longer the slowed ones took, mean */
+	int against;          /* enum lw_net_against, the worst that was used for a slowed one */
+	double resolution_ns; /* of its times */
+	double amount;        /* whole run: segments, ns held, ns with such round trips, counts */
+	int32_t from, to;     /* link with most of it, LW_NONE */
+	int32_t nic;          /* DEVICE: with most of it, LW_NONE */
+	const char *counter;  /* DEVICE: the one that grew most, of the run's nics; NULL */
+	double worst_amount;  /* of that link or counter */
+};
+
+struct lw_net_slowed {                /* network: operations that something held up */
+	double n_retransmits;         /* whole run, links between ranks; NAN = not known */
+	double frac;                  /* of segments sent; NAN */
 	int32_t worst_from, worst_to; /* link with most retransmits, LW_NONE */
 	double worst_n;
-	double resolution_ns; /* of the times of retransmits */
+	struct lw_net_caused by[LW_N_CAUSES];
+	uint32_t n_ops, n_hit, n_slowed; /* each operation once, whatever touched it */
+	double lost_ns;
 };
 
 struct lw_network {
@@ -201,6 +236,9 @@ struct lw_network {
 
 /** lw_algorithm_name() - "ring", "not known". */
 const char *lw_algorithm_name(enum lw_algorithm algorithm);
+
+/** lw_net_cause_name() - "segments sent again". */
+const char *lw_net_cause_name(enum lw_net_cause cause);
 
 /** lw_net_is_physical() - the speed that its driver tells is that of a link: known, and not made up. */
 bool lw_net_is_physical(const struct lw_nic *nic);

@@ -254,7 +254,7 @@ static void done(struct lw_view *view)
 
 /* ---- drawing ------------------------------------------------------------------------------------ */
 
-enum { FACT_LINES = 9, HEADING_LINES = 1, LEAST_TABLE_LINES = 6 };
+enum { FACT_LINES = 10, HEADING_LINES = 1, LEAST_TABLE_LINES = 6 };
 
 static size_t count_sockets(const struct rows *rows)
 {
@@ -313,6 +313,14 @@ static void draw_sources(const struct rows *rows, struct lw_pane pane, int y)
 	}
 }
 
+static void draw_words(
+	struct lw_pane pane, int y, const char *name, const char *words, const char *none)
+{
+	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "%s", name);
+	lw_pane_print(
+		pane, 20, y, *words ? LW_STYLE_TEXT : LW_STYLE_DIM, "%s", *words ? words : none);
+}
+
 static void draw_facts(
 	const struct lw_summary *summary, const struct rows *rows, struct lw_pane pane)
 {
@@ -337,7 +345,7 @@ static void draw_facts(
 		{"busbw", &summary->busbw_bytes_per_s, lw_rate_format, "algbw x 2(N-1)/N"},
 	};
 	enum { N_FACTS = sizeof(facts) / sizeof(facts[0]) };
-	char text[LW_UNIT_TEXT_BYTES], note[LW_TABLE_TEXT_BYTES];
+	char text[LW_UNIT_TEXT_BYTES], note[LW_TABLE_TEXT_BYTES], words[LW_NET_WORDS_BYTES];
 
 	lw_pane_rule(pane, 0, "collectives and network");
 	for (int i = 0; i < N_FACTS; i++) {
@@ -355,7 +363,11 @@ static void draw_facts(
 	lw_pane_print(pane, 1, 1 + N_FACTS, LW_STYLE_DIM, "looks like");
 	lw_pane_print(
 		pane, 20, 1 + N_FACTS, LW_STYLE_TEXT, "%s", lw_net_rows_note(rows->run, note));
-	draw_sources(rows, pane, 2 + N_FACTS);
+	draw_words(pane, 2 + N_FACTS, "slowed", lw_slowed_text(rows->run, words),
+		rows->run->ends.n || rows->run->nics.n
+			? "no operation, by what was recorded"
+			: "not known: neither connections nor NICs were sampled");
+	draw_sources(rows, pane, 3 + N_FACTS);
 }
 
 static int table_lines(int height)

@@ -13,7 +13,6 @@
 #include "base/units.h"
 
 #define ASYMMETRY          1.5
-#define LOSS_FRAC          5e-4 /* of segments: beyond what timers resend by mistake */
 #define IDLE_FRAC          0.01 /* of what the NIC in use moved */
 #define FASTER             1.5
 #define FULL_FRAC          0.5 /* of the capacity, in the steps: headers matter */
@@ -96,16 +95,17 @@ static int advise_loss(
 	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
 	const struct lw_net_slowed *slowed = &run->network.slowed;
+	const struct lw_net_caused *resent = &slowed->by[LW_CAUSE_RESENT];
 	char unit[2][LW_UNIT_TEXT_BYTES], cost[200] = "";
 
 	if (isnan(slowed->n_retransmits) || slowed->n_retransmits < LEAST_RESENT ||
-		slowed->frac < LOSS_FRAC)
+		slowed->frac < LW_NET_LOSS_FRAC)
 		return LW_OK;
-	if (slowed->n_slowed)
+	if (resent->n_slowed)
 		snprintf(cost, sizeof(cost),
 			"; %u of %u operations that ran meanwhile took longer for it, by %.0f %%, %s in all",
-			slowed->n_slowed, slowed->n_hit, 100 * slowed->normal_frac,
-			lw_ns_format(slowed->lost_ns, unit[0]));
+			resent->n_slowed, resent->n_compared, 100 * resent->normal_frac,
+			lw_ns_format(resent->lost_ns, unit[0]));
 	return lw_advise_find(list, self->id,
 		"packets are lost: %.2f %% of the segments between ranks were sent again, most from rank %d to %d (%.0f)%s. Look at errors and drops of both NICs (ethtool -S), at the switch's buffers, and at the cable",
 		100 * slowed->frac, number_of(run, slowed->worst_from),

@@ -148,9 +148,15 @@ static void put_ops(struct lw_json *json, const struct lw_run *run)
 						: "samples");
 }
 
-static void put_slowed(struct lw_json *json, const struct lw_run *run)
+static const char *const against_names[] = {[LW_AGAINST_NONE] = NULL,
+	[LW_AGAINST_CALM] = "those without",
+	[LW_AGAINST_FIT] = "a cost fitted to those without",
+	[LW_AGAINST_FASTEST] = "the fastest tenth of their size"};
+
+static void put_retransmits(struct lw_json *json, const struct lw_run *run)
 {
 	const struct lw_net_slowed *slowed = &run->network.slowed;
+	const struct lw_net_caused *caused = &slowed->by[LW_CAUSE_RESENT];
 
 	lw_json_object(json, "retransmits");
 	lw_json_double(json, "n", slowed->n_retransmits);
@@ -158,14 +164,61 @@ static void put_slowed(struct lw_json *json, const struct lw_run *run)
 	put_rank_number(json, "worst_from", run, slowed->worst_from);
 	put_rank_number(json, "worst_to", run, slowed->worst_to);
 	lw_json_double(json, "worst_n", slowed->worst_n);
+	lw_json_int(json, "n_ops", caused->n_ops);
+	lw_json_int(json, "n_ops_meanwhile", caused->n_compared);
+	lw_json_int(json, "n_ops_slowed", caused->n_slowed);
+	lw_json_double(json, "lost_ns", caused->lost_ns);
+	lw_json_double(json, "slower_frac", caused->normal_frac);
+	lw_json_string(json, "against",
+		against_names[caused->against ? caused->against : LW_AGAINST_CALM]);
+	lw_json_double(json, "resolution_ns", caused->resolution_ns);
+	lw_json_object_end(json);
+}
+
+static const char *const cause_names[LW_N_CAUSES] = {[LW_CAUSE_RESENT] = "resent",
+	[LW_CAUSE_WINDOW] = "window",
+	[LW_CAUSE_BUFFER] = "buffer",
+	[LW_CAUSE_QUEUE] = "queue",
+	[LW_CAUSE_DEVICE] = "device"};
+
+static void put_cause(struct lw_json *json, const struct lw_run *run, int cause)
+{
+	const struct lw_net_caused *caused = &run->network.slowed.by[cause];
+
+	lw_json_object(json, NULL);
+	lw_json_string(json, "cause", cause_names[cause]);
+	lw_json_int(json, "n_ops_meanwhile", caused->n_hit);
+	lw_json_int(json, "n_ops_compared", caused->n_compared);
+	lw_json_int(json, "n_ops_slowed", caused->n_slowed);
+	lw_json_int(json, "n_ops_alone", caused->n_alone);
+	lw_json_double(json, "lost_ns", caused->lost_ns);
+	lw_json_double(json, "lost_alone_ns", caused->lost_alone_ns);
+	lw_json_double(json, "slower_frac", caused->normal_frac);
+	lw_json_string(json, "against", against_names[caused->against]);
+	lw_json_double(json, "resolution_ns", caused->resolution_ns);
+	lw_json_double(json, "amount", caused->amount);
+	lw_json_double(json, "worst_amount", caused->worst_amount);
+	put_rank_number(json, "worst_from", run, caused->from);
+	put_rank_number(json, "worst_to", run, caused->to);
+	lw_json_string(json, "nic", nic_name(run, caused->nic));
+	lw_json_string(json, "counter", caused->counter);
+	lw_json_object_end(json);
+}
+
+static void put_slowed(struct lw_json *json, const struct lw_run *run)
+{
+	const struct lw_net_slowed *slowed = &run->network.slowed;
+
+	lw_json_object(json, "slowed");
 	lw_json_int(json, "n_ops", slowed->n_ops);
 	lw_json_int(json, "n_ops_meanwhile", slowed->n_hit);
 	lw_json_int(json, "n_ops_slowed", slowed->n_slowed);
 	lw_json_double(json, "lost_ns", slowed->lost_ns);
-	lw_json_double(json, "slower_frac", slowed->normal_frac);
-	lw_json_string(json, "against",
-		slowed->is_fastest ? "the fastest tenth of their size" : "those without");
-	lw_json_double(json, "resolution_ns", slowed->resolution_ns);
+	lw_json_array(json, "causes");
+	for (int c = 0; c < LW_N_CAUSES; c++)
+		if (slowed->by[c].n_hit)
+			put_cause(json, run, c);
+	lw_json_array_end(json);
 	lw_json_object_end(json);
 }
 
@@ -189,6 +242,7 @@ void lw_network_json(struct lw_json *json, const struct lw_analysis *analysis)
 	put_links(json, run);
 	put_nics(json, run);
 	put_ops(json, run);
+	put_retransmits(json, run);
 	put_slowed(json, run);
 	lw_json_array(json, "troubles");
 	lw_vec_foreach (trouble, &net->troubles) {

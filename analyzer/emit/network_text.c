@@ -96,9 +96,8 @@ static void print_ops(FILE *out, const struct lw_run *run)
 	}
 }
 
-static void print_slow(FILE *out, const struct lw_analysis *analysis)
+static void print_slow(FILE *out, const struct lw_run *run)
 {
-	const struct lw_run *run = analysis->run;
 	const struct lw_network *net = &run->network;
 	const struct lw_net_rank *rank;
 	char text[400], unit[2][LW_UNIT_TEXT_BYTES];
@@ -130,10 +129,10 @@ static void print_beta(FILE *out, const struct lw_analysis *analysis)
 	print_line(out, "beta", text);
 }
 
-static void print_slowed(FILE *out, const struct lw_run *run)
+static void print_resent(FILE *out, const struct lw_run *run)
 {
 	const struct lw_net_slowed *slowed = &run->network.slowed;
-	char text[500], unit[3][LW_UNIT_TEXT_BYTES];
+	char text[LW_NET_WORDS_BYTES];
 	size_t n;
 
 	if (isnan(slowed->n_retransmits))
@@ -144,16 +143,29 @@ static void print_slowed(FILE *out, const struct lw_run *run)
 		n += (size_t)snprintf(text + n, sizeof(text) - n,
 			", most from rank %d to %d (%.0f)", number_of(run, slowed->worst_from),
 			number_of(run, slowed->worst_to), slowed->worst_n);
-	if (slowed->n_ops)
-		n += (size_t)snprintf(text + n, sizeof(text) - n,
-			"; %u of %u operations ran meanwhile (times within %s), %u of them slowed",
-			slowed->n_hit, slowed->n_ops, lw_ns_format(slowed->resolution_ns, unit[0]),
-			slowed->n_slowed);
-	if (slowed->n_slowed)
-		snprintf(text + n, sizeof(text) - n, " by %.0f %%, %s in all%s",
-			100 * slowed->normal_frac, lw_ns_format(slowed->lost_ns, unit[1]),
-			slowed->is_fastest ? ", against the fastest tenth of their size" : "");
+	lw_caused_ops_text(&slowed->by[LW_CAUSE_RESENT], text, &n);
 	print_line(out, "sent again", text);
+}
+
+/* Queues fill, and counters grow, without harm: they have a line when something was slowed. What held TCP back has one anyway. */
+static void print_slowed(FILE *out, const struct lw_run *run)
+{
+	const struct lw_net_slowed *slowed = &run->network.slowed;
+	char text[LW_NET_WORDS_BYTES];
+	int n_lines = 0;
+
+	print_resent(out, run);
+	for (int c = 0; c < LW_N_CAUSES; c++) {
+		bool is_held = c == LW_CAUSE_WINDOW || c == LW_CAUSE_BUFFER;
+
+		n_lines += slowed->by[c].n_slowed > 0;
+		if (c != LW_CAUSE_RESENT &&
+			(slowed->by[c].n_slowed || (is_held && slowed->by[c].n_hit)))
+			print_line(out, lw_net_cause_name((enum lw_net_cause)c),
+				lw_caused_text(run, c, text));
+	}
+	if (n_lines > 1)
+		print_line(out, "slowed in all", lw_slowed_text(run, text));
 }
 
 static void print_account(FILE *out, const struct lw_run *run, const struct lw_net_account *account)
@@ -208,7 +220,7 @@ void lw_network_text(const struct lw_analysis *analysis, FILE *out)
 		net->n_steps ? "a counted step" : "whole run");
 	print_algorithm(out, run);
 	print_ops(out, run);
-	print_slow(out, analysis);
+	print_slow(out, run);
 	print_beta(out, analysis);
 	print_slowed(out, run);
 	lw_vec_foreach (trouble, &net->troubles) {

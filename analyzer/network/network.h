@@ -19,6 +19,9 @@ double lw_net_window_bytes(const struct lw_rank *rank, const struct lw_tcp_end *
 /** lw_net_n_counted() - steps of @rank that count. */
 size_t lw_net_n_counted(const struct lw_rank *rank);
 
+/** lw_net_is_counted() - all ranks have @group in a counted step (any, without steps), and it moves something. */
+bool lw_net_is_counted(const struct lw_run *run, const struct lw_group *group);
+
 /** lw_net_ops() - when @rank was in an operation: disjoint, ascending. Return: LW_OK or an error; free @ret_ops.at. */
 struct lw_intervals {
 	lw_vec(struct lw_interval) at;
@@ -50,6 +53,27 @@ double lw_net_header_bytes(const struct lw_tcp_end *end, bool is_loopback);
 
 /** lw_net_median() - sorts @values; NAN: there are none. */
 double lw_net_median(double *values, size_t n);
+
+/* When one rank was touched by each cause: disjoint, ascending. */
+struct lw_net_touched {
+	struct lw_intervals by[LW_N_CAUSES];
+};
+
+/**
+ * lw_net_find_touched() - what was recorded of every cause (cause.c), and its amounts in run->network.slowed.
+ * @touched: of each rank, empty; free their intervals
+ * Return: LW_OK or LW_ERR_NOMEM.
+ */
+int lw_net_find_touched(struct lw_run *run, struct lw_net_touched *touched);
+
+/** lw_net_merge() - sort, and make one of those that overlap. */
+void lw_net_merge(struct lw_intervals *intervals);
+
+/** lw_net_cause_is_state() - it lasts: where it always is there, no operation stands for those without. */
+bool lw_net_cause_is_state(enum lw_net_cause cause);
+
+/** lw_net_cause_is_account() - TCP itself counts how long it was held up by it: no coincidence. */
+bool lw_net_cause_is_account(enum lw_net_cause cause);
 
 /* The parts, in order. Return: LW_OK or LW_ERR_NOMEM. */
 int lw_net_find_peers(struct lw_run *run);
