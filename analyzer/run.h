@@ -2,7 +2,7 @@
 /*
  * run.h - a run in memory: what every analyzer stage reads and the next ones add to.
  *
- *	load -> match -> step -> (align) -> phase -> overlap -> network -> fit -> model -> simulate -> advise
+ *	load -> match -> step -> (align) -> phase -> overlap -> network -> fit -> (reach) -> model -> simulate -> advise
  *
  * Each field says which stage fills it; a stage writes only its own. Times are int64 ns of the host
  * clock of that rank (one host: one clock), LW_NS_UNKNOWN where nobody could know.
@@ -337,6 +337,9 @@ int lw_run_phases(struct lw_run *run);  /* reconstruct/phase.c: the four phases 
 int lw_run_overlap(struct lw_run *run); /* reconstruct/overlap.c: compute, hidden, exposed, idle */
 int lw_run_cores(struct lw_run *run);   /* reconstruct/cores.c: cores used, and waited for */
 int lw_run_network(struct lw_run *run); /* network/network.c: who sent what to whom, links */
+struct lw_fit;
+int lw_run_reach(struct lw_run *run,
+	const struct lw_fit *fit); /* network/reach.c: operations against links; NULL: no fit */
 int lw_run_store_results(
 	struct lw_run *run); /* reconstruct/results.c: tables step, phase, overlap, diag */
 

@@ -110,7 +110,10 @@ struct lw_net_rank { /* network */
 	double capacity_bytes_per_s; /* NAN = nothing tells */
 	int capacity_from;           /* enum lw_capacity_from */
 	double used_frac;            /* of it, during the steps; NAN */
-	int32_t nic;                 /* that most of it leaves by, LW_NONE */
+	double busy_ns;              /* something was in flight there, whole run; NAN */
+	double wire_factor;          /* bytes on the wire for one of payload; 1 = not known */
+	double fitted_bytes_per_s; /* after fit: what it sends at the fitted seconds a byte, with headers; NAN */
+	int32_t nic;               /* that most of it leaves by, LW_NONE */
 };
 
 enum lw_capacity_from {
@@ -215,6 +218,27 @@ struct lw_net_slowed {                /* network: operations that something held
 	double lost_ns;
 };
 
+/* What keeps operations below what the slowest way out carries; a bit each. */
+enum lw_net_reason {
+	LW_REASON_LATENCY, /* the fixed cost of an operation */
+	LW_REASON_WINDOW,
+	LW_REASON_BUFFER,
+	LW_REASON_SLOWED, /* those that struct lw_net_slowed tells of */
+	LW_REASON_CORES,  /* ranks wait for cores */
+	LW_REASON_IDLE,   /* nothing was in flight: the library waited, added up, copied */
+	LW_N_REASONS
+};
+
+/* network, after fit: allreduces against the way out that holds them up most. */
+struct lw_net_reach {
+	int32_t rank;       /* whose it is, LW_NONE = not known */
+	double fitted_frac; /* of its capacity, at the fitted seconds a byte; NAN */
+	double mean_frac;   /* of its capacity, as the operations of the counted steps ran */
+	double mean_bytes, mean_ns, alpha_ns; /* of one operation; alpha NAN = not known */
+	unsigned reasons;            /* 1 << enum lw_net_reason: what the run shows, if it is low */
+	double reason[LW_N_REASONS]; /* of the time of operations, CORES: of a step; NAN */
+};
+
 struct lw_network {
 	lw_vec(struct lw_net_link) links;       /* by from, to */
 	lw_vec(struct lw_net_rank) ranks;       /* as run->ranks; empty: no connection was seen */
@@ -232,6 +256,7 @@ struct lw_network {
 	lw_vec(struct lw_net_op) ops;     /* most bytes first */
 	bool are_ops_captured; /* by the millisecond; else between samples in proportion */
 	struct lw_net_slowed slowed;
+	struct lw_net_reach reach;
 };
 
 /** lw_algorithm_name() - "ring", "not known". */
@@ -239,6 +264,9 @@ const char *lw_algorithm_name(enum lw_algorithm algorithm);
 
 /** lw_net_cause_name() - "segments sent again". */
 const char *lw_net_cause_name(enum lw_net_cause cause);
+
+/** lw_net_is_low() - operations stay far below what the slowest way out carries. */
+bool lw_net_is_low(const struct lw_net_reach *reach);
 
 /** lw_net_is_physical() - the speed that its driver tells is that of a link: known, and not made up. */
 bool lw_net_is_physical(const struct lw_nic *nic);

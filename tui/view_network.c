@@ -254,7 +254,7 @@ static void done(struct lw_view *view)
 
 /* ---- drawing ------------------------------------------------------------------------------------ */
 
-enum { FACT_LINES = 10, HEADING_LINES = 1, LEAST_TABLE_LINES = 6 };
+enum { FACT_LINES = 11, HEADING_LINES = 1, LEAST_TABLE_LINES = 6 };
 
 static size_t count_sockets(const struct rows *rows)
 {
@@ -363,11 +363,13 @@ static void draw_facts(
 	lw_pane_print(pane, 1, 1 + N_FACTS, LW_STYLE_DIM, "looks like");
 	lw_pane_print(
 		pane, 20, 1 + N_FACTS, LW_STYLE_TEXT, "%s", lw_net_rows_note(rows->run, note));
-	draw_words(pane, 2 + N_FACTS, "slowed", lw_slowed_text(rows->run, words),
+	draw_words(pane, 2 + N_FACTS, "allreduces reach", lw_reach_text(rows->run, words),
+		"not known: no way out of known capacity, or no known algorithm");
+	draw_words(pane, 3 + N_FACTS, "slowed", lw_slowed_text(rows->run, words),
 		rows->run->ends.n || rows->run->nics.n
 			? "no operation, by what was recorded"
 			: "not known: neither connections nor NICs were sampled");
-	draw_sources(rows, pane, 3 + N_FACTS);
+	draw_sources(rows, pane, 4 + N_FACTS);
 }
 
 static int table_lines(int height)

@@ -50,6 +50,7 @@ static void put_ranks(struct lw_json *json, const struct lw_run *run)
 		lw_json_double(json, "capacity_bytes_per_s", rank->capacity_bytes_per_s);
 		lw_json_string(json, "capacity_from", capacity_names[rank->capacity_from]);
 		lw_json_double(json, "used_frac", rank->used_frac);
+		lw_json_double(json, "fitted_bytes_per_s", rank->fitted_bytes_per_s);
 		lw_json_object_end(json);
 	}
 	lw_json_array_end(json);
@@ -222,6 +223,35 @@ static void put_slowed(struct lw_json *json, const struct lw_run *run)
 	lw_json_object_end(json);
 }
 
+static const char *const reason_names[LW_N_REASONS] = {[LW_REASON_LATENCY] = "latency",
+	[LW_REASON_WINDOW] = "window",
+	[LW_REASON_BUFFER] = "buffer",
+	[LW_REASON_SLOWED] = "slowed",
+	[LW_REASON_CORES] = "cores",
+	[LW_REASON_IDLE] = "idle"};
+
+static void put_reach(struct lw_json *json, const struct lw_run *run)
+{
+	const struct lw_net_reach *reach = &run->network.reach;
+
+	lw_json_object(json, "reach");
+	put_rank_number(json, "rank", run, reach->rank);
+	lw_json_double(json, "fitted_frac", reach->fitted_frac);
+	lw_json_double(json, "mean_frac", reach->mean_frac);
+	lw_json_bool(json, "is_low", lw_net_is_low(reach));
+	lw_json_array(json, "reasons");
+	for (int i = 0; i < LW_N_REASONS; i++) {
+		if (!(reach->reasons >> i & 1))
+			continue;
+		lw_json_object(json, NULL);
+		lw_json_string(json, "reason", reason_names[i]);
+		lw_json_double(json, "frac", reach->reason[i]);
+		lw_json_object_end(json);
+	}
+	lw_json_array_end(json);
+	lw_json_object_end(json);
+}
+
 void lw_network_json(struct lw_json *json, const struct lw_analysis *analysis)
 {
 	const struct lw_run *run = analysis->run;
@@ -244,6 +274,7 @@ void lw_network_json(struct lw_json *json, const struct lw_analysis *analysis)
 	put_ops(json, run);
 	put_retransmits(json, run);
 	put_slowed(json, run);
+	put_reach(json, run);
 	lw_json_array(json, "troubles");
 	lw_vec_foreach (trouble, &net->troubles) {
 		lw_json_object(json, NULL);

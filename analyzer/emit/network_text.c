@@ -35,11 +35,6 @@ static void print_algorithm(FILE *out, const struct lw_run *run)
 	print_line(out, "looks like", text);
 }
 
-static const char *const capacity_names[] = {[LW_CAPACITY_NONE] = "not known",
-	[LW_CAPACITY_PLATEAU] = "plateau",
-	[LW_CAPACITY_BUSY] = "at least",
-	[LW_CAPACITY_SPEED] = "nominal"};
-
 static const char *bytes_or(double bytes, char text[LW_UNIT_TEXT_BYTES])
 {
 	return isnan(bytes) ? "?" : lw_bytes_format(bytes, text);
@@ -68,8 +63,9 @@ static void print_ranks(FILE *out, const struct lw_run *run)
 			isnan(rank->capacity_bytes_per_s)
 				? "?"
 				: lw_rate_format(rank->capacity_bytes_per_s, unit[3]),
-			isnan(rank->capacity_bytes_per_s) ? ""
-							  : capacity_names[rank->capacity_from],
+			isnan(rank->capacity_bytes_per_s)
+				? ""
+				: lw_capacity_name((enum lw_capacity_from)rank->capacity_from),
 			used, rank->is_hot ? " hot" : "");
 	}
 	if (net->ranks.n > MAX_LINES)
@@ -113,20 +109,12 @@ static void print_slow(FILE *out, const struct lw_run *run)
 	print_line(out, "slow link", text);
 }
 
-static void print_beta(FILE *out, const struct lw_analysis *analysis)
+static void print_reach(FILE *out, const struct lw_run *run)
 {
-	const struct lw_network *net = &analysis->run->network;
-	double beta = analysis->summary.beta_bytes_per_s.value, least = INFINITY;
-	char text[300], unit[2][LW_UNIT_TEXT_BYTES];
+	char text[LW_NET_WORDS_BYTES];
 
-	for (size_t r = 0; r < net->ranks.n; r++)
-		if (!isnan(net->ranks.at[r].capacity_bytes_per_s))
-			least = fmin(least, net->ranks.at[r].capacity_bytes_per_s);
-	if (isnan(beta) || isinf(least))
-		return;
-	snprintf(text, sizeof(text), "%s as operations see it, %.0f %% of the slowest way out (%s)",
-		lw_rate_format(beta, unit[0]), 100 * beta / least, lw_rate_format(least, unit[1]));
-	print_line(out, "beta", text);
+	if (*lw_reach_text(run, text))
+		print_line(out, "allreduces reach", text);
 }
 
 static void print_resent(FILE *out, const struct lw_run *run)
@@ -221,7 +209,7 @@ void lw_network_text(const struct lw_analysis *analysis, FILE *out)
 	print_algorithm(out, run);
 	print_ops(out, run);
 	print_slow(out, run);
-	print_beta(out, analysis);
+	print_reach(out, run);
 	print_slowed(out, run);
 	lw_vec_foreach (trouble, &net->troubles) {
 		char text[160];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* network_words.c - in words: what slowed operations. For report and views. */
+/* network_words.c - in words: how much of the links operations reach, and what slowed them. For report and views. */
 #include <math.h>
 #include <stdarg.h>
 
@@ -23,6 +23,57 @@ __attribute__((format(printf, 3, 4))) static void append(
 	*n += added > 0 ? (size_t)added : 0;
 	if (*n >= LW_NET_WORDS_BYTES)
 		*n = LW_NET_WORDS_BYTES - 1;
+}
+
+const char *lw_capacity_name(enum lw_capacity_from from)
+{
+	static const char *const names[] = {[LW_CAPACITY_NONE] = "not known",
+		[LW_CAPACITY_PLATEAU] = "plateau",
+		[LW_CAPACITY_BUSY] = "at least",
+		[LW_CAPACITY_SPEED] = "nominal"};
+
+	return names[from];
+}
+
+/* ---- what operations reach ------------------------------------------------------------------------- */
+
+static const char *const reason_words[LW_N_REASONS] = {
+	[LW_REASON_LATENCY] = "of the time is what an operation costs whatever its size",
+	[LW_REASON_WINDOW] =
+		"of the time in operations a receiver's window held TCP back, see below",
+	[LW_REASON_BUFFER] = "of the time in operations a send buffer held TCP back, see below",
+	[LW_REASON_SLOWED] = "of the time was lost by operations that something slowed",
+	[LW_REASON_CORES] = "of a step ranks that had to compute waited for a core",
+	[LW_REASON_IDLE] =
+		"of the time in operations nothing was in flight there: its rank waited, added up, copied"};
+
+const char *lw_reach_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES])
+{
+	const struct lw_net_reach *reach = &run->network.reach;
+	const struct lw_net_rank *rank;
+	char unit[3][LW_UNIT_TEXT_BYTES];
+	size_t n = 0;
+
+	text[0] = '\0';
+	if (reach->rank == LW_NONE)
+		return text;
+	rank = &run->network.ranks.at[reach->rank];
+	append(text, &n, "%.0f %% of what the way out of rank %d carries (%s %s)",
+		100 * reach->mean_frac, number_of(run, reach->rank),
+		lw_capacity_name((enum lw_capacity_from)rank->capacity_from),
+		lw_rate_format(rank->capacity_bytes_per_s, unit[0]));
+	if (!isnan(reach->fitted_frac))
+		append(text, &n, ", %.0f %% by the fitted cost of a byte (%s)",
+			100 * reach->fitted_frac,
+			lw_rate_format(rank->fitted_bytes_per_s, unit[1]));
+	if (!lw_net_is_low(reach))
+		return text;
+	for (int i = 0; i < LW_N_REASONS; i++)
+		if (reach->reasons >> i & 1)
+			append(text, &n, "; %.0f %% %s", 100 * reach->reason[i], reason_words[i]);
+	if (!reach->reasons)
+		append(text, &n, "; nothing that was recorded says why not more");
+	return text;
 }
 
 /* ---- what slowed them ------------------------------------------------------------------------------ */

@@ -210,6 +210,9 @@ static int add_rank(struct lw_run *run, int32_t r)
 		.expected_bytes = NAN,
 		.capacity_bytes_per_s = NAN,
 		.used_frac = NAN,
+		.busy_ns = NAN,
+		.wire_factor = 1,
+		.fitted_bytes_per_s = NAN,
 		.nic = LW_NONE};
 	double in_ops = 0, all = 0;
 	const struct lw_tcp_end *end;
@@ -295,7 +298,8 @@ static void forget(struct lw_network *net)
 		.hub = LW_NONE,
 		.slow_rank = LW_NONE,
 		.others_bytes_per_s = NAN,
-		.slowed = {.worst_from = LW_NONE, .worst_to = LW_NONE}};
+		.slowed = {.worst_from = LW_NONE, .worst_to = LW_NONE},
+		.reach = {.rank = LW_NONE, .fitted_frac = NAN, .mean_frac = NAN}};
 }
 
 int lw_run_network(struct lw_run *run)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What slowed operations: a job whose operations and readings are set here, one
+ * What slowed operations, and how much of a link they reach: a job whose operations and readings are set here, one
  * every 20 ms, a reading at its start and one at its end.
  */
 #include <math.h>
@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "analyzer/fit/fit.h"
 #include "base/units.h"
 #include "tests/lib/run_fixture.h"
 #include "tests/unit/net_run.h"
@@ -466,6 +467,77 @@ static void where_all_are_touched_the_fastest_stand_for_events_and_nothing_for_w
 	lw_run_free(run);
 }
 
+/* ---- what they reach ------------------------------------------------------------------------------------- */
+
+/* A ring of three: 4/3 of the bytes. 5 ms for 1 MiB are 280 MB/s, and headers. */
+static void operations_are_held_against_the_slowest_way_out(void **state)
+{
+	struct lw_run *run = make_job();
+	struct lw_fit fit = {0};
+	struct lw_network *net = &run->network;
+	double wire = 1 + 66.0 / 1448, mean_bytes_per_s = 4.0 / 3 * (1 << 20) / 5e-3 * wire;
+
+	(void)state;
+	set_ops(run, is_none);
+	for (size_t i = 0; i < LW_FIT_N_FIGURES; i++)
+		fit.figure[i].value = NAN;
+	fit.figure[LW_FIT_ALPHA_NS].value = 1e6;
+	fit.figure[LW_FIT_SLOPE_NS_PER_BYTE].value = 4e6 / (1 << 20);
+	assert_int_equal(lw_run_network(run), LW_OK);
+	net->off_frac = 0.1;
+	for (size_t r = 0; r < N_RANKS; r++)
+		net->ranks.at[r].capacity_bytes_per_s = r == 1 ? 400e6 : 900e6;
+	assert_int_equal(lw_run_reach(run, &fit), LW_OK);
+	assert_int_equal(net->reach.rank, 1);
+	assert_near(net->reach.mean_frac, mean_bytes_per_s / 400e6);
+	assert_near(net->reach.fitted_frac, mean_bytes_per_s * 5 / 4 / 400e6);
+	assert_near(net->ranks.at[2].fitted_bytes_per_s, mean_bytes_per_s * 5 / 4);
+	assert_true(lw_net_is_low(&net->reach));
+	assert_near(net->reach.reason[LW_REASON_LATENCY], 0.2);
+	assert_int_equal(net->reach.reasons & (1U << LW_REASON_LATENCY | 1U << LW_REASON_WINDOW),
+		1U << LW_REASON_LATENCY);
+	/* nothing is a reason of what is not low, and without a fit the mean is known still */
+	net->ranks.at[1].capacity_bytes_per_s = 300e6;
+	assert_int_equal(lw_run_reach(run, &fit), LW_OK);
+	assert_false(lw_net_is_low(&net->reach));
+	assert_int_equal(net->reach.reasons, 0);
+	assert_int_equal(lw_run_reach(run, NULL), LW_OK);
+	assert_true(isnan(net->reach.fitted_frac));
+	lw_run_free(run);
+}
+
+static void a_window_is_a_reason_where_it_held_tcp_back(void **state)
+{
+	struct lw_run *run = make_job();
+	struct lw_network *net = &run->network;
+
+	(void)state;
+	set_ops(run, is_none);
+	set_readings(run, 1, 2, is_any, (struct lw_tcp_reading){.rwnd_limited_ns = 4000000});
+	assert_int_equal(lw_run_network(run), LW_OK);
+	net->off_frac = 0.1;
+	for (size_t r = 0; r < N_RANKS; r++)
+		net->ranks.at[r].capacity_bytes_per_s = r == 1 ? 500e6 : 900e6;
+	assert_int_equal(lw_run_reach(run, NULL), LW_OK);
+	assert_int_equal(net->reach.rank, 1);
+	assert_near(net->reach.reason[LW_REASON_WINDOW], 0.8);
+	assert_true(net->reach.reasons & 1U << LW_REASON_WINDOW);
+	assert_false(net->reach.reasons & 1U << LW_REASON_BUFFER);
+	net->ranks.at[2].capacity_bytes_per_s = NAN; /* then the others */
+	net->ranks.at[1].capacity_bytes_per_s = NAN;
+	assert_int_equal(lw_run_reach(run, NULL), LW_OK);
+	assert_int_equal(net->reach.rank, 0);
+	net->off_frac = 0.5; /* other bytes than those of that algorithm */
+	assert_int_equal(lw_run_reach(run, NULL), LW_OK);
+	assert_int_equal(net->reach.rank, LW_NONE);
+	net->off_frac = 0.1;
+	net->ranks.at[0].capacity_bytes_per_s = NAN;
+	assert_int_equal(lw_run_reach(run, NULL), LW_OK);
+	assert_int_equal(net->reach.rank, LW_NONE);
+	assert_false(lw_net_is_low(&net->reach));
+	lw_run_free(run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -485,6 +557,8 @@ int main(void)
 			where_no_operation_of_a_size_is_calm_a_fitted_cost_stands_for_them),
 		cmocka_unit_test(
 			where_all_are_touched_the_fastest_stand_for_events_and_nothing_for_what_lasts),
+		cmocka_unit_test(operations_are_held_against_the_slowest_way_out),
+		cmocka_unit_test(a_window_is_a_reason_where_it_held_tcp_back),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);
