@@ -40,7 +40,7 @@ static const struct lw_net_link *back_of(const struct lw_run *run, const struct 
 
 static bool is_loaded(const struct lw_net_link *link)
 {
-	return link->run_bytes >= LEAST_BYTES && link->busy_bytes_per_s > 0 &&
+	return link->run_bytes - link->rdma_bytes >= LEAST_BYTES && link->busy_bytes_per_s > 0 &&
 	       link->rwnd_limited_frac + link->sndbuf_limited_frac < 0.5;
 }
 
@@ -96,20 +96,26 @@ static int advise_loss(
 	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
 	const struct lw_net_slowed *slowed = &run->network.slowed;
-	char unit[2][LW_UNIT_TEXT_BYTES], cost[200] = "";
+	char unit[2][LW_UNIT_TEXT_BYTES], cost[200] = "", worst[80] = "";
 
 	if (isnan(slowed->n_retransmits) || slowed->n_retransmits < LEAST_RESENT ||
-		slowed->frac < LOSS_FRAC)
+		!(slowed->frac >= LOSS_FRAC))
 		return LW_OK;
+	if (slowed->worst_from != LW_NONE)
+		snprintf(worst, sizeof(worst), ", most from rank %d to %d (%.0f)",
+			number_of(run, slowed->worst_from), number_of(run, slowed->worst_to),
+			slowed->worst_n);
 	if (slowed->n_slowed)
 		snprintf(cost, sizeof(cost),
 			"; %u of %u operations that ran meanwhile took longer for it, by %.0f %%, %s in all",
 			slowed->n_slowed, slowed->n_hit, 100 * slowed->normal_frac,
 			lw_ns_format(slowed->lost_ns, unit[0]));
 	return lw_advise_find(list, self->id,
-		"packets are lost: %.2f %% of the segments between ranks were sent again, most from rank %d to %d (%.0f)%s. Look at errors and drops of both NICs (ethtool -S), at the switch's buffers, and at the cable",
-		100 * slowed->frac, number_of(run, slowed->worst_from),
-		number_of(run, slowed->worst_to), slowed->worst_n, cost);
+		"packets are lost: %.2f %% of %s%s%s. Look at errors and drops of both NICs (ethtool -S), at the switch's buffers%s, and at the cable",
+		100 * slowed->frac,
+		slowed->is_by_port ? "what the RDMA ports sent had to be sent again"
+				   : "the segments between ranks were sent again",
+		worst, cost, slowed->is_by_port ? " and its flow control (PFC, ECN)" : "");
 }
 
 /* What sets the interface, by what moves the gradients. */
