@@ -303,12 +303,13 @@ bool lw_run_may_store(const struct lw_run *run, size_t index);
 double lw_rank_sent_bytes(const struct lw_rank *rank, int64_t at_ns);
 
 /**
- * lw_end_bytes() - payload that one end sent (@is_sent) or received by @at_ns, likewise.
+ * lw_end_bytes() - payload that one end sent or received (@way) by @at_ns, likewise.
  * @hint: 0 at first; then it is quick for times that come in their order
  */
-double lw_end_bytes(const struct lw_tcp_end *end, int64_t at_ns, bool is_sent, size_t *hint);
+double lw_end_bytes(const struct lw_tcp_end *end, int64_t at_ns, enum lw_end_way way, size_t *hint);
 
-/** lw_end_sent_bytes(), lw_end_received_bytes() - all of it. */
+/** lw_end_total_bytes(), lw_end_sent_bytes(), lw_end_received_bytes() - all of it. */
+double lw_end_total_bytes(const struct lw_tcp_end *end, enum lw_end_way way);
 double lw_end_sent_bytes(const struct lw_tcp_end *end);
 double lw_end_received_bytes(const struct lw_tcp_end *end);
 

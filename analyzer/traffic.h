@@ -30,7 +30,11 @@ struct lw_nic_series { /* one counter of one device */
 struct lw_nic { /* a row of table device: a NIC, an RDMA port, the packet queues of the CPUs */
 	size_t store;
 	int64_t id, host_id, namespace_key;
+	int64_t clock; /* of its host */
+	/* Recordings of one host each look at its devices: the one that was watched longest stands for all. */
+	int32_t same_as; /* that one, index into run->nics; its own where it is that */
 	char *kind, *name, *driver, *addresses;
+	char *on_name; /* interface that it lies on, "" = none or not known */
 	uint64_t mtu_bytes, speed_bytes_per_s; /* 0 = not known */
 	bool is_loopback, is_gone;
 	lw_vec(struct lw_nic_series) series;
@@ -45,6 +49,14 @@ struct lw_tcp_reading { /* totals so far but for rtt_ns */
 struct lw_curve_point { /* payload so far */
 	int64_t at_ns;
 	uint64_t sent_bytes, received_bytes;
+	uint64_t
+		read_bytes; /* of those received: fetched by RDMA READ, of which the peer tells nothing */
+};
+
+enum lw_end_way {
+	LW_END_RECEIVED,
+	LW_END_SENT,
+	LW_END_READ, /* lw_curve_point.read_bytes */
 };
 
 struct lw_tcp_end { /* one end of a TCP connection, or an RDMA queue pair with a peer */
@@ -53,29 +65,42 @@ struct lw_tcp_end { /* one end of a TCP connection, or an RDMA queue pair with a
 	bool is_rdma;           /* then addresses are GIDs, ports the numbers of queue pairs */
 	int64_t process_id;     /* 0 = of no recorded process */
 	int32_t rank;           /* LW_NONE = of no rank */
-	int32_t nic;            /* index into run->nics, LW_NONE = not known */
+	int32_t nic; /* index into run->nics, of those that stand for others; LW_NONE = not known */
 	char local[LW_ADDRESS_BYTES], peer[LW_ADDRESS_BYTES];
 	int local_port, peer_port;
 	lw_vec(struct lw_curve_point) curve; /* as hooked, else as the kernel acknowledged */
 	lw_vec(struct lw_tcp_reading) tcp;   /* by at_ns */
-	/* network */
+	struct { /* RDMA: completed requests, as packets of its path's MTU */
+		uint32_t mtu_bytes;
+		uint64_t n_messages, n_packets;          /* sent; of a read: the one that asks */
+		uint64_t n_read_packets;                 /* that it was answered with */
+		uint64_t n_received, n_received_packets; /* messages that a receive took */
+		uint64_t unfinished_bytes;               /* posted, and no completion was seen */
+	} rdma;
 	int32_t peer_rank; /* LW_NONE = no rank has the other end */
-	bool is_older;     /* of another process, from before the recording */
+	int32_t peer_end;  /* the other end, index into run->ends; LW_NONE likewise */
+	bool is_older;     /* network: of another process, from before the recording */
 };
 
 struct lw_packet_bin { /* a flow in a millisecond */
 	int64_t bin_ns;
 	uint64_t wire_bytes, payload_bytes, n_retransmitted;
+	uint64_t n_psn_gaps, n_naks; /* RoCE: lost before the tap; refused by who sends this flow */
 };
 
 struct lw_packet_flow { /* one direction between two ends, as captured */
 	size_t store;
 	char *protocol, *source, *destination;
 	int source_port, destination_port;
-	int32_t from_rank, to_rank; /* load: as the collector said; network: joined by addresses */
+	int64_t destination_qp;     /* of RoCE; 0 = none */
+	int32_t from_rank, to_rank; /* as the collector said, else by the addresses of ends */
 	bool is_other;
+	bool is_roce;
+	bool is_repeat;     /* another capture saw it too, and that one counts */
+	int64_t clock;      /* of its times; compares with that of a rank */
+	int64_t capture_id; /* of its store */
 	uint64_t n_frames, frame_bytes, n_packets, wire_bytes, payload_bytes, repeated_bytes,
-		n_retransmitted;
+		n_retransmitted, n_psn_gaps, n_naks;
 	int64_t missing_bytes;
 	int64_t capture_start_ns,
 		capture_end_ns;            /* of its capture; LW_NS_UNKNOWN: it did not say */
@@ -86,15 +111,17 @@ struct lw_packet_flow { /* one direction between two ends, as captured */
 
 struct lw_net_link { /* network: from one rank to another, all their connections */
 	int32_t from, to;
-	double step_bytes;       /* payload a counted step; a whole run without steps */
-	double run_bytes;        /* payload, whole run */
-	double rdma_bytes;       /* of run_bytes: by RDMA */
-	double acked_bytes;      /* by the kernel's account; NAN */
-	double packet_bytes;     /* as captured, what was sent twice once; NAN */
-	double busy_bytes_per_s; /* acked while something was in flight; NAN */
+	double step_bytes;                  /* payload a counted step; a whole run without steps */
+	double run_bytes;                   /* payload, whole run */
+	double rdma_bytes, rdma_step_bytes; /* of run_bytes, step_bytes: by RDMA */
+	double acked_bytes;                 /* by the kernel's account; NAN */
+	double packet_bytes;                /* as captured, what was sent twice once; NAN */
+	double busy_bytes_per_s;            /* acked while something was in flight; NAN */
 	double busy_ns, rwnd_limited_frac, sndbuf_limited_frac; /* NAN = not known */
 	double rtt_ns, min_rtt_ns;                              /* median, least; NAN */
-	double n_retransmits, n_segments;                       /* NAN */
+	double n_retransmits, n_segments; /* of TCP by TCP_INFO, of RDMA by packets; NAN */
+	double n_psn_gaps,
+		n_naks;   /* RDMA: packets lost before the tap, refused by the other end; NAN */
 	bool is_loopback; /* nothing is lost there: what is sent again was late */
 };
 
@@ -144,14 +171,17 @@ struct lw_net_candidate { /* traffic of a NIC that is not between ranks */
 	double outside_frac; /* of its bytes: while its rank was in no operation; NAN */
 };
 
-struct lw_net_account { /* network: bytes of one NIC */
+struct lw_net_account { /* network: bytes of one NIC, or RDMA port; NAN where it counts none */
 	int32_t nic;
 	double tx_bytes, rx_bytes, tx_packets, rx_packets; /* as its counters grew */
 	double job_tx_bytes, job_rx_bytes; /* payload of the ranks' connections, repeats included */
 	double header_tx_bytes, header_rx_bytes; /* of those */
 	bool is_packet_counted; /* headers by counted packets or segments; else by MTU, assumed */
-	double other_tx_bytes, other_rx_bytes;      /* what is left: unattributed */
-	double other_step_bytes;                    /* both directions, a counted step; NAN */
+	double other_tx_bytes, other_rx_bytes; /* what is left: unattributed */
+	double other_step_bytes;               /* both directions, a counted step; NAN */
+	/* of an RDMA port: packets of what libibverbs was asked for, its acknowledgements at most; beyond; NAN */
+	double job_tx_packets, job_rx_packets, other_tx_packets, other_rx_packets;
+	const char *may_be; /* who else, where no candidate is seen; NULL = nothing to be told */
 	lw_vec(struct lw_net_candidate) candidates; /* most bytes first */
 };
 
@@ -208,9 +238,10 @@ struct lw_net_caused {
 	double worst_amount;  /* of that link or counter */
 };
 
-struct lw_net_slowed {                /* network: operations that something held up */
-	double n_retransmits;         /* whole run, links between ranks; NAN = not known */
-	double frac;                  /* of segments sent; NAN */
+struct lw_net_slowed {        /* network: operations that something held up */
+	double n_retransmits; /* whole run, links between ranks; NAN = not known */
+	double frac;          /* of segments sent; NAN */
+	bool is_by_port;      /* RDMA without a capture: what its ports counted, whoever sent it */
 	int32_t worst_from, worst_to; /* link with most retransmits, LW_NONE */
 	double worst_n;
 	struct lw_net_caused by[LW_N_CAUSES];

@@ -14,9 +14,9 @@
 
 #include "base/err.h"
 #include "base/units.h"
-#include "collector/device.h"
 #include "collector/filter.h"
 #include "collector/packet_clock.h"
+#include "collector/tap.h"
 
 #define HAND_OVER_NS (100 * LW_NS_PER_MS)
 #define ALL_FLOWS_NS LW_NS_PER_S          /* so often totals of known flows are handed over */
@@ -84,16 +84,16 @@ int lw_capture_open(const char *device, const char *filter, struct lw_capture **
 	else
 		snprintf(c->also, sizeof(c->also), "%s", filter ? filter : "");
 	if (status == LW_OK)
-		status = lw_device_open(c->device, &c->pcap);
+		status = lw_tap_open(c->device, &c->pcap);
 	/* The user's expression first, alone: then libpcap's complaint is about that. */
 	if (status == LW_OK && *c->also)
-		status = lw_device_filter(c->pcap, c->also);
+		status = lw_tap_filter(c->pcap, c->also);
 	c->link = status == LW_OK ? pcap_datalink(c->pcap) : 0;
 	if (status == LW_OK)
 		status = lw_filter_text(NULL, 0, c->link == LW_LINK_ETHERNET, c->also, c->in_force,
 			sizeof(c->in_force));
 	if (status == LW_OK)
-		status = lw_device_filter(c->pcap, c->in_force);
+		status = lw_tap_filter(c->pcap, c->in_force);
 	if (status == LW_OK)
 		status = lw_flows_open(&c->flows, LW_FLOWS_DEFAULT, emit, c);
 	if (status < 0) {
@@ -101,8 +101,8 @@ int lw_capture_open(const char *device, const char *filter, struct lw_capture **
 		return status;
 	}
 	strcpy(c->filter, c->in_force);
-	snprintf(c->link_type, sizeof(c->link_type), "%s", lw_device_link_name(c->pcap));
-	c->flows.mtu_bytes = strcmp(c->device, LW_CAPTURE_ANY) ? lw_device_mtu(c->device) : 0;
+	snprintf(c->link_type, sizeof(c->link_type), "%s", lw_tap_link_name(c->pcap));
+	c->flows.mtu_bytes = strcmp(c->device, LW_CAPTURE_ANY) ? lw_tap_mtu(c->device) : 0;
 	c->start_ns = lw_packet_clock_read(&c->clock);
 	c->stats_ns = c->handed_ns = c->all_flows_ns = c->start_ns;
 	*ret_capture = c;
@@ -330,7 +330,7 @@ static void set_filter(struct lw_capture *c, const uint8_t (*peers)[16], size_t 
 		!strcmp(text, c->in_force))
 		return;
 	start_ns = lw_packet_clock_read(&c->clock);
-	if (lw_device_filter(c->pcap, text) < 0)
+	if (lw_tap_filter(c->pcap, text) < 0)
 		return; /* the old one stays */
 	add_gap(c, start_ns, lw_packet_clock_read(&c->clock), 0);
 	strcpy(c->in_force, text);

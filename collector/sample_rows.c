@@ -55,8 +55,11 @@ static const char *const statement_sql[N_STATEMENTS] = {
 		"INSERT INTO cores(process_id, at_ns, n_online, allowed, n_allowed, quota_frac)"
 		" VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
 	[PUT_SAMPLER] =
-		"INSERT OR REPLACE INTO sampler(name, period_ns, actual_period_ns, n_samples,"
-		" n_late, n_failed, cpu_ns, longest_ns) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+		"INSERT INTO sampler(name, period_ns, actual_period_ns, n_samples,"
+		" n_late, n_failed, cpu_ns, longest_ns) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+		" ON CONFLICT(name) DO UPDATE SET period_ns = ?2, actual_period_ns = ?3,"
+		" n_samples = n_samples + ?4, n_late = n_late + ?5, n_failed = n_failed + ?6,"
+		" cpu_ns = cpu_ns + ?7, longest_ns = max(longest_ns, ?8)",
 };
 
 struct registered {

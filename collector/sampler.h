@@ -200,7 +200,7 @@ int lw_sysfs_open(const struct lw_samplers *samplers, const char *path);
 
 /* ---- rows (sample_rows.c) ----------------------------------------------------------------------------- */
 
-/* As table sampler. */
+/* As table sampler; its counts and its CPU time are those since the row before it. */
 struct lw_sampler_row {
 	const char *name;
 	int64_t period_ns, actual_period_ns, cpu_ns, longest_ns;

@@ -137,7 +137,9 @@ enum lw_rdma_qp_flag {
 	LW_RDMA_QP_SRQ = 1u << 0,        /* receives from a shared queue */
 	LW_RDMA_QP_EX = 1u << 1,         /* posts by the ibv_wr_* functions */
 	LW_RDMA_QP_SIGNAL_ALL = 1u << 2, /* every work request gives a completion */
+	LW_RDMA_QP_MTU = 7u << 4,        /* CONNECTED: enum ibv_mtu of its path, 0 = not known */
 };
+enum { LW_RDMA_QP_MTU_SHIFT = 4 };
 
 /* Work requests. X(NAME, number, lower-case name in the store and on screens) */
 #define LW_RDMA_OPS(X)                                                                             \

@@ -209,6 +209,8 @@ static void note_connected(const struct ibv_qp *ibv, const struct ibv_qp_attr *a
 		return;
 	if (mask & IBV_QP_DEST_QPN)
 		path.peer_number = attr->dest_qp_num;
+	if (mask & IBV_QP_PATH_MTU)
+		path.mtu = (uint8_t)attr->path_mtu;
 	if (mask & IBV_QP_AV) {
 		path.port = attr->ah_attr.port_num;
 		path.peer_lid = attr->ah_attr.dlid;

@@ -99,6 +99,7 @@ struct lw_rdma_path {
 	uint32_t peer_number;
 	uint16_t lid, peer_lid;
 	uint8_t port, gid_index;
+	uint8_t mtu; /* enum ibv_mtu, 0 = not known */
 };
 
 /* What a poll returned. */

@@ -97,20 +97,26 @@ static int advise_loss(
 {
 	const struct lw_net_slowed *slowed = &run->network.slowed;
 	const struct lw_net_caused *resent = &slowed->by[LW_CAUSE_RESENT];
-	char unit[2][LW_UNIT_TEXT_BYTES], cost[200] = "";
+	char unit[2][LW_UNIT_TEXT_BYTES], cost[200] = "", worst[80] = "";
 
 	if (isnan(slowed->n_retransmits) || slowed->n_retransmits < LEAST_RESENT ||
-		slowed->frac < LW_NET_LOSS_FRAC)
+		!(slowed->frac >= LW_NET_LOSS_FRAC))
 		return LW_OK;
+	if (slowed->worst_from != LW_NONE)
+		snprintf(worst, sizeof(worst), ", most from rank %d to %d (%.0f)",
+			number_of(run, slowed->worst_from), number_of(run, slowed->worst_to),
+			slowed->worst_n);
 	if (resent->n_slowed)
 		snprintf(cost, sizeof(cost),
 			"; %u of %u operations that ran meanwhile took longer for it, by %.0f %%, %s in all",
 			resent->n_slowed, resent->n_compared, 100 * resent->normal_frac,
 			lw_ns_format(resent->lost_ns, unit[0]));
 	return lw_advise_find(list, self->id,
-		"packets are lost: %.2f %% of the segments between ranks were sent again, most from rank %d to %d (%.0f)%s. Look at errors and drops of both NICs (ethtool -S), at the switch's buffers, and at the cable",
-		100 * slowed->frac, number_of(run, slowed->worst_from),
-		number_of(run, slowed->worst_to), slowed->worst_n, cost);
+		"packets are lost: %.2f %% of %s%s%s. Look at errors and drops of both NICs (ethtool -S), at the switch's buffers%s, and at the cable",
+		100 * slowed->frac,
+		slowed->is_by_port ? "what the RDMA ports sent had to be sent again"
+				   : "the segments between ranks were sent again",
+		worst, cost, slowed->is_by_port ? " and its flow control (PFC, ECN)" : "");
 }
 
 /* What of TCP can hold a link back, and what sets it. */

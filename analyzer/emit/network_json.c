@@ -68,6 +68,7 @@ static void put_links(struct lw_json *json, const struct lw_run *run)
 		lw_json_double(json, "step_bytes", link->step_bytes);
 		lw_json_double(json, "run_bytes", link->run_bytes);
 		lw_json_double(json, "rdma_bytes", link->rdma_bytes);
+		lw_json_double(json, "rdma_step_bytes", link->rdma_step_bytes);
 		lw_json_double(json, "acked_bytes", link->acked_bytes);
 		lw_json_double(json, "packet_bytes", link->packet_bytes);
 		lw_json_double(json, "busy_bytes_per_s", link->busy_bytes_per_s);
@@ -77,6 +78,8 @@ static void put_links(struct lw_json *json, const struct lw_run *run)
 		lw_json_double(json, "min_rtt_ns", link->min_rtt_ns);
 		lw_json_double(json, "n_retransmits", link->n_retransmits);
 		lw_json_double(json, "n_segments", link->n_segments);
+		lw_json_double(json, "n_psn_gaps", link->n_psn_gaps);
+		lw_json_double(json, "n_naks", link->n_naks);
 		lw_json_object_end(json);
 	}
 	lw_json_array_end(json);
@@ -100,6 +103,16 @@ static void put_candidates(struct lw_json *json, const struct lw_net_account *ac
 	lw_json_array_end(json);
 }
 
+static const char *host_of(const struct lw_run *run, const struct lw_nic *nic)
+{
+	const struct lw_rank *rank;
+
+	lw_vec_foreach (rank, &run->ranks)
+		if (rank->store == nic->store)
+			return rank->host;
+	return NULL;
+}
+
 static void put_nics(struct lw_json *json, const struct lw_run *run)
 {
 	const struct lw_net_account *account;
@@ -110,6 +123,8 @@ static void put_nics(struct lw_json *json, const struct lw_run *run)
 
 		lw_json_object(json, NULL);
 		lw_json_string(json, "name", nic->name);
+		lw_json_string(json, "kind", nic->kind);
+		lw_json_string(json, "host", host_of(run, nic));
 		lw_json_string(json, "addresses", nic->addresses);
 		lw_json_double(json, "tx_bytes", account->tx_bytes);
 		lw_json_double(json, "rx_bytes", account->rx_bytes);
@@ -122,6 +137,13 @@ static void put_nics(struct lw_json *json, const struct lw_run *run)
 		lw_json_double(json, "other_tx_bytes", account->other_tx_bytes);
 		lw_json_double(json, "other_rx_bytes", account->other_rx_bytes);
 		lw_json_double(json, "other_bytes_per_step", account->other_step_bytes);
+		lw_json_double(json, "tx_packets", account->tx_packets);
+		lw_json_double(json, "rx_packets", account->rx_packets);
+		lw_json_double(json, "job_tx_packets", account->job_tx_packets);
+		lw_json_double(json, "job_rx_packets", account->job_rx_packets);
+		lw_json_double(json, "other_tx_packets", account->other_tx_packets);
+		lw_json_double(json, "other_rx_packets", account->other_rx_packets);
+		lw_json_string(json, "may_be", account->may_be);
 		put_candidates(json, account);
 		lw_json_object_end(json);
 	}
@@ -162,6 +184,7 @@ static void put_retransmits(struct lw_json *json, const struct lw_run *run)
 	lw_json_object(json, "retransmits");
 	lw_json_double(json, "n", slowed->n_retransmits);
 	lw_json_double(json, "frac", slowed->frac);
+	lw_json_bool(json, "is_by_rdma_port", slowed->is_by_port);
 	put_rank_number(json, "worst_from", run, slowed->worst_from);
 	put_rank_number(json, "worst_to", run, slowed->worst_to);
 	lw_json_double(json, "worst_n", slowed->worst_n);

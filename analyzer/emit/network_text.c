@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* network_text.c - the report's section on the network. Ranks are printed up to a number that a page holds. */
 #include <math.h>
+#include <string.h>
 
 #include "analyzer/emit/report.h"
 #include "analyzer/emit/wrap.h"
@@ -125,8 +126,11 @@ static void print_resent(FILE *out, const struct lw_run *run)
 
 	if (isnan(slowed->n_retransmits))
 		return;
-	n = (size_t)snprintf(text, sizeof(text), "%.0f segments, %.3g %% of what was sent",
-		slowed->n_retransmits, 100 * slowed->frac);
+	n = (size_t)snprintf(text, sizeof(text), "%.0f %s", slowed->n_retransmits,
+		slowed->is_by_port ? "packets, by the counters of the RDMA ports" : "segments");
+	if (!isnan(slowed->frac))
+		n += (size_t)snprintf(text + n, sizeof(text) - n, ", %.3g %% of what was sent",
+			100 * slowed->frac);
 	if (slowed->worst_from != LW_NONE && slowed->n_retransmits >= LEAST_RETRANSMITS)
 		n += (size_t)snprintf(text + n, sizeof(text) - n,
 			", most from rank %d to %d (%.0f)", number_of(run, slowed->worst_from),
@@ -156,29 +160,11 @@ static void print_slowed(FILE *out, const struct lw_run *run)
 		print_line(out, "slowed in all", lw_slowed_text(run, text));
 }
 
-static void print_account(FILE *out, const struct lw_run *run, const struct lw_net_account *account)
+static void print_candidates(FILE *out, const struct lw_net_account *account)
 {
-	const struct lw_nic *nic = &run->nics.at[account->nic];
-	double all_bytes = account->tx_bytes + account->rx_bytes;
-	double other_bytes = account->other_tx_bytes + account->other_rx_bytes;
 	const struct lw_net_candidate *one;
-	char text[400], unit[4][LW_UNIT_TEXT_BYTES];
-	int n;
+	char text[400], unit[2][LW_UNIT_TEXT_BYTES];
 
-	if (other_bytes < LEAST_OTHER_FRAC * all_bytes && !account->candidates.n)
-		return;
-	n = snprintf(text, sizeof(text),
-		"%s of %s is not of the job's connections and their headers (%s out, %s in)",
-		lw_bytes_format(other_bytes, unit[0]), lw_bytes_format(all_bytes, unit[1]),
-		lw_bytes_format(account->other_tx_bytes, unit[2]),
-		lw_bytes_format(account->other_rx_bytes, unit[3]));
-	if (!isnan(account->other_step_bytes))
-		n += snprintf(text + n, sizeof(text) - (size_t)n, "; %s a step",
-			lw_bytes_format(account->other_step_bytes, unit[0]));
-	if (!account->is_packet_counted)
-		snprintf(text + n, sizeof(text) - (size_t)n,
-			"; headers assumed from the MTU, segments were not counted");
-	print_line(out, nic->name, text);
 	lw_vec_foreach (one, &account->candidates) {
 		char outside[48] = "";
 
@@ -193,6 +179,63 @@ static void print_account(FILE *out, const struct lw_run *run, const struct lw_n
 					: "");
 		print_line(out, "", text);
 	}
+}
+
+static const char *count_format(double n, char text[LW_UNIT_TEXT_BYTES])
+{
+	snprintf(text, LW_UNIT_TEXT_BYTES, "%.0f", n);
+	return text;
+}
+
+/* Some ports count no bytes: then their packets tell. */
+static void print_port(FILE *out, const struct lw_nic *nic, const struct lw_net_account *account)
+{
+	bool has_bytes = !isnan(account->tx_bytes);
+	const char *(*format)(double value, char text[LW_UNIT_TEXT_BYTES]) =
+		has_bytes ? lw_bytes_format : count_format;
+	double tx = has_bytes ? account->other_tx_bytes : account->other_tx_packets;
+	double rx = has_bytes ? account->other_rx_bytes : account->other_rx_packets;
+	double all = has_bytes ? account->tx_bytes + account->rx_bytes
+			       : account->tx_packets + account->rx_packets;
+	char text[700], unit[4][LW_UNIT_TEXT_BYTES];
+
+	snprintf(text, sizeof(text),
+		"%s of %s%s %s beyond what the job asked libibverbs for (%s out, %s in)%s%s",
+		format(tx + rx, unit[0]), format(all, unit[1]), has_bytes ? "" : " packets",
+		has_bytes ? "is" : "are", format(tx, unit[2]), format(rx, unit[3]),
+		account->may_be ? ": " : "", account->may_be ? account->may_be : "");
+	print_line(out, nic->name, text);
+}
+
+static void print_account(FILE *out, const struct lw_run *run, const struct lw_net_account *account)
+{
+	const struct lw_nic *nic = &run->nics.at[account->nic];
+	double all_bytes = account->tx_bytes + account->rx_bytes;
+	double other_bytes = account->other_tx_bytes + account->other_rx_bytes;
+	char text[400], unit[4][LW_UNIT_TEXT_BYTES];
+	int n;
+
+	if (!strcmp(nic->kind, "rdma_port")) {
+		if (account->may_be || account->candidates.n)
+			print_port(out, nic, account);
+		print_candidates(out, account);
+		return;
+	}
+	if (other_bytes < LEAST_OTHER_FRAC * all_bytes && !account->candidates.n)
+		return;
+	n = snprintf(text, sizeof(text),
+		"%s of %s is not of the job's connections and their headers (%s out, %s in)",
+		lw_bytes_format(other_bytes, unit[0]), lw_bytes_format(all_bytes, unit[1]),
+		lw_bytes_format(account->other_tx_bytes, unit[2]),
+		lw_bytes_format(account->other_rx_bytes, unit[3]));
+	if (!isnan(account->other_step_bytes))
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "; %s a step",
+			lw_bytes_format(account->other_step_bytes, unit[0]));
+	if (!account->is_packet_counted)
+		snprintf(text + n, sizeof(text) - (size_t)n,
+			"; headers assumed from the MTU, segments were not counted");
+	print_line(out, nic->name, text);
+	print_candidates(out, account);
 }
 
 void lw_network_text(const struct lw_analysis *analysis, FILE *out)

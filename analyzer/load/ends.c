@@ -107,7 +107,7 @@ static int push_end(struct lw_loader *loader, struct lw_tcp_end *end)
 	struct by_key *entry;
 
 	end->store = loader->store_index;
-	end->peer_rank = LW_NONE;
+	end->peer_rank = end->peer_end = LW_NONE;
 	end->rank = end->process_id ? lw_load_rank_index(loader, end->process_id) : LW_NONE;
 	if (lw_vec_push(&loader->run->ends, *end) < 0)
 		return LW_ERR_NOMEM;
@@ -182,7 +182,7 @@ static bool is_count(int64_t value)
 static int add_point(struct lw_loader *loader, struct lw_tcp_end *end, int64_t at_ns,
 	int64_t sent_bytes, int64_t received_bytes)
 {
-	struct lw_curve_point point = {at_ns, 0, 0}, *last = NULL;
+	struct lw_curve_point point = {.at_ns = at_ns}, *last = NULL;
 
 	if (!lw_load_is_time(at_ns) || !is_count(sent_bytes) || !is_count(received_bytes)) {
 		loader->n_bad_traffic++;
@@ -284,9 +284,5 @@ int lw_load_ends(struct lw_loader *loader)
 		free(id);
 	}
 	loader->ends = NULL;
-	if (status == LW_OK && loader->n_bad_traffic)
-		status = lw_run_diag(loader->run, "load", "bad rows", loader->n_bad_traffic,
-			"%s: rows of network counters with impossible times or counts, not used",
-			loader->store->path);
 	return status;
 }

@@ -2,7 +2,8 @@
 /*
  * cause.c - when something that holds operations up was there, by rank, out of what is recorded.
  *
- * Every cause is times alone: between two readings of which the later counted more; a captured millisecond is finer.
+ * Every cause is times alone: between two readings of TCP_INFO or of a device's counters of which the later counted more; a
+ * captured millisecond is finer.
  * Whether operations were slower meanwhile is judged for all alike (slowed.c).
  */
 #include <math.h>
@@ -59,6 +60,18 @@ static void add_of_link(
 		finding->link_amounts[link - finding->run->network.links.at] += amount;
 }
 
+/* Where a counter of a device grew, which is not one link's. */
+static void add_counter(struct finding *finding, const struct lw_nic_series *series, bool is_amount)
+{
+	for (size_t i = 1; series && i < series->readings.n; i++) {
+		const struct lw_reading *a = &series->readings.at[i - 1], *b = a + 1;
+
+		if (b->value > a->value)
+			add(finding, a->at_ns, b->at_ns,
+				is_amount ? (double)(b->value - a->value) : 0);
+	}
+}
+
 /* What rank @r sends to another rank by TCP and a NIC. */
 static bool is_way_out(const struct lw_run *run, const struct lw_tcp_end *end, int32_t r)
 {
@@ -68,23 +81,59 @@ static bool is_way_out(const struct lw_run *run, const struct lw_tcp_end *end, i
 
 /* ---- sent again ---------------------------------------------------------------------------------- */
 
-static bool add_bins(struct finding *finding, int32_t r)
+/* Packets of @r that were sent again, were missing, or were refused by who sends @flow to it. */
+static uint64_t n_troubles(
+	const struct lw_packet_flow *flow, const struct lw_packet_bin *bin, int32_t r)
 {
+	return flow->from_rank == r ? bin->n_retransmitted + bin->n_psn_gaps : bin->n_naks;
+}
+
+/* @is_captured: of TCP, of RDMA. */
+static void add_bins(struct finding *finding, int32_t r, bool is_captured[2])
+{
+	const struct lw_run *run = finding->run;
 	const struct lw_packet_flow *flow;
 	const struct lw_packet_bin *bin;
-	bool is_captured = false;
 
-	lw_vec_foreach (flow, &finding->run->flows) {
-		if (flow->from_rank != r || flow->to_rank == LW_NONE || !flow->bins.n)
+	lw_vec_foreach (flow, &run->flows) {
+		bool is_out = flow->from_rank == r;
+
+		if ((!is_out && flow->to_rank != r) || flow->from_rank == LW_NONE ||
+			flow->to_rank == LW_NONE || !flow->bins.n ||
+			flow->clock != run->ranks.at[r].clock)
 			continue;
-		is_captured = true;
-		lw_vec_foreach (bin, &flow->bins)
-			if (bin->n_retransmitted)
-				add_of_link(finding, r, flow->to_rank,
+		is_captured[flow->is_roce] |= is_out;
+		lw_vec_foreach (bin, &flow->bins) {
+			uint64_t n = n_troubles(flow, bin, r);
+
+			if (n)
+				add_of_link(finding, r, is_out ? flow->to_rank : flow->from_rank,
 					(struct lw_interval){bin->bin_ns, bin->bin_ns + BIN_NS},
-					(double)bin->n_retransmitted);
+					(double)n);
+		}
 	}
-	return is_captured;
+}
+
+/* RDMA that was not captured: all of the ports that @r sends by, which do not say to whom. */
+static void add_ports(struct finding *finding, int32_t r)
+{
+	struct lw_run *run = finding->run;
+	bool *is_known = calloc(run->nics.n + 1, sizeof(*is_known));
+	const struct lw_tcp_end *end;
+
+	if (!is_known)
+		return;
+	lw_vec_foreach (end, &run->ends) {
+		if (end->rank != r || !end->is_rdma || !lw_net_is_between_ranks(end) ||
+			end->nic == LW_NONE || is_known[end->nic])
+			continue;
+		is_known[end->nic] = true;
+		for (size_t c = 0; c < LW_NET_N_RESENT_COUNTERS; c++)
+			add_counter(finding,
+				lw_net_series(&run->nics.at[end->nic], lw_net_resent_counters[c]),
+				true);
+	}
+	free(is_known);
 }
 
 static void add_resent(struct finding *finding, const struct lw_tcp_end *end)
@@ -185,11 +234,6 @@ static void add_queue(struct finding *finding, const struct lw_tcp_end *end)
 
 /* ---- counters of devices ------------------------------------------------------------------------- */
 
-static bool is_between_ranks(const struct lw_tcp_end *end)
-{
-	return end->rank != LW_NONE && end->peer_rank != LW_NONE && end->peer_rank != end->rank;
-}
-
 static bool is_on_host(const struct lw_run *run, const struct lw_nic *nic, int32_t r)
 {
 	const struct lw_tcp_end *end;
@@ -217,11 +261,13 @@ static bool is_device_of(const struct lw_run *run, int32_t index, int32_t r)
 	bool is_anyones = false, is_tcp_elsewhere = false, has_rdma = false;
 
 	lw_vec_foreach (end, &run->ends) {
-		if (!is_between_ranks(end))
+		bool is_by_it = end->nic != LW_NONE && run->nics.at[end->nic].same_as == index;
+
+		if (!lw_net_is_between_ranks(end))
 			continue;
-		if (end->nic == index && end->rank == r)
+		if (is_by_it && end->rank == r)
 			return true;
-		is_anyones |= end->nic == index;
+		is_anyones |= is_by_it;
 		is_tcp_elsewhere |= end->rank == r && end->nic != LW_NONE && !end->is_rdma;
 		has_rdma |= end->rank == r && end->is_rdma;
 	}
@@ -237,8 +283,6 @@ static void add_devices(struct finding *finding, int32_t r)
 	const struct lw_net_trouble *trouble;
 
 	lw_vec_foreach (trouble, &run->network.troubles) {
-		const struct lw_nic_series *series;
-
 		if (!is_device_of(run, trouble->nic, r))
 			continue;
 		if (trouble->n > finding->caused->worst_amount) {
@@ -246,13 +290,8 @@ static void add_devices(struct finding *finding, int32_t r)
 			finding->caused->nic = trouble->nic;
 			finding->caused->counter = trouble->counter;
 		}
-		series = lw_net_series(&run->nics.at[trouble->nic], trouble->counter);
-		for (size_t i = 1; series && i < series->readings.n; i++) {
-			const struct lw_reading *a = &series->readings.at[i - 1], *b = a + 1;
-
-			if (b->value > a->value)
-				add(finding, a->at_ns, b->at_ns, 0);
-		}
+		add_counter(finding, lw_net_series(&run->nics.at[trouble->nic], trouble->counter),
+			false);
 	}
 }
 
@@ -260,16 +299,18 @@ static void add_devices(struct finding *finding, int32_t r)
 
 static const struct {
 	const char *name;
-	bool (*by_packets)(struct finding *finding, int32_t r); /* false: not captured */
+	void (*by_packets)(struct finding *finding, int32_t r, bool is_captured[2]);
 	void (*by_end)(struct finding *finding, const struct lw_tcp_end *end);
+	void (*by_port)(struct finding *finding, int32_t r); /* RDMA that was not captured */
 	void (*by_device)(struct finding *finding, int32_t r);
 	bool is_state, is_account;
 } causes[LW_N_CAUSES] = {
-	[LW_CAUSE_RESENT] = {"segments sent again", add_bins, add_resent, NULL, false, false},
-	[LW_CAUSE_WINDOW] = {"receiver's window", NULL, add_window, NULL, true, true},
-	[LW_CAUSE_BUFFER] = {"send buffer", NULL, add_buffer, NULL, true, true},
-	[LW_CAUSE_QUEUE] = {"queueing", NULL, add_queue, NULL, true, false},
-	[LW_CAUSE_DEVICE] = {"NIC's counters", NULL, NULL, add_devices, false, false},
+	[LW_CAUSE_RESENT] = {"segments sent again", add_bins, add_resent, add_ports, NULL, false,
+		false},
+	[LW_CAUSE_WINDOW] = {"receiver's window", NULL, add_window, NULL, NULL, true, true},
+	[LW_CAUSE_BUFFER] = {"send buffer", NULL, add_buffer, NULL, NULL, true, true},
+	[LW_CAUSE_QUEUE] = {"queueing", NULL, add_queue, NULL, NULL, true, false},
+	[LW_CAUSE_DEVICE] = {"NIC's counters", NULL, NULL, NULL, add_devices, false, false},
 };
 
 const char *lw_net_cause_name(enum lw_net_cause cause)
@@ -293,11 +334,15 @@ static int find_of_rank(
 	struct lw_net_caused *caused = &run->network.slowed.by[c];
 	struct finding finding = {run, when, caused, link_amounts, 0, 0, LW_OK};
 	const struct lw_tcp_end *end;
-	bool is_captured = causes[c].by_packets && causes[c].by_packets(&finding, r);
+	bool is_captured[2] = {false, false};
 
+	if (causes[c].by_packets)
+		causes[c].by_packets(&finding, r, is_captured);
 	lw_vec_foreach (end, &run->ends)
-		if (causes[c].by_end && !is_captured && is_way_out(run, end, r))
+		if (causes[c].by_end && !is_captured[false] && is_way_out(run, end, r))
 			causes[c].by_end(&finding, end);
+	if (causes[c].by_port && !is_captured[true])
+		causes[c].by_port(&finding, r);
 	if (causes[c].by_device)
 		causes[c].by_device(&finding, r);
 	lw_net_merge(when);

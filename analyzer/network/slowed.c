@@ -375,29 +375,6 @@ static int compare_all(struct lw_run *run, const struct lw_net_touched *touched)
 	return status;
 }
 
-static void count(struct lw_run *run)
-{
-	struct lw_net_slowed *slowed = &run->network.slowed;
-	const struct lw_net_link *link;
-	double n_segments = 0;
-
-	slowed->n_retransmits = slowed->frac = NAN;
-	lw_vec_foreach (link, &run->network.links) {
-		if (isnan(link->n_retransmits) || link->is_loopback)
-			continue;
-		slowed->n_retransmits = (isnan(slowed->n_retransmits) ? 0 : slowed->n_retransmits) +
-					link->n_retransmits;
-		n_segments += isnan(link->n_segments) ? 0 : link->n_segments;
-		if (link->n_retransmits > slowed->worst_n) {
-			slowed->worst_n = link->n_retransmits;
-			slowed->worst_from = link->from;
-			slowed->worst_to = link->to;
-		}
-	}
-	if (n_segments > 0)
-		slowed->frac = slowed->n_retransmits / n_segments;
-}
-
 int lw_net_find_slowed(struct lw_run *run)
 {
 	struct lw_net_touched *touched = calloc(run->ranks.n + 1, sizeof(*touched));
@@ -406,8 +383,9 @@ int lw_net_find_slowed(struct lw_run *run)
 
 	if (!touched)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
-	count(run);
-	status = lw_net_find_touched(run, touched);
+	status = lw_net_count_resent(run);
+	if (status == LW_OK)
+		status = lw_net_find_touched(run, touched);
 	for (size_t r = 0; r < run->ranks.n; r++)
 		for (int c = 0; c < LW_N_CAUSES; c++)
 			has_any |= touched[r].by[c].at.n > 0;

@@ -28,19 +28,20 @@ bool lw_net_is_counted(const struct lw_run *run, const struct lw_group *group)
 	return group->bytes > 0;
 }
 
-double lw_net_window_bytes(const struct lw_rank *rank, const struct lw_tcp_end *end, bool is_sent)
+double lw_net_window_bytes(
+	const struct lw_rank *rank, const struct lw_tcp_end *end, enum lw_end_way way)
 {
 	const struct lw_step *step;
 	size_t hint = 0;
 	double bytes = 0;
 
 	if (!lw_net_n_counted(rank))
-		return is_sent ? lw_end_sent_bytes(end) : lw_end_received_bytes(end);
+		return lw_end_total_bytes(end, way);
 	lw_vec_foreach (step, &rank->steps)
 		if (!step->excluded) {
-			double before = lw_end_bytes(end, step->start_ns, is_sent, &hint);
+			double before = lw_end_bytes(end, step->start_ns, way, &hint);
 
-			bytes += lw_end_bytes(end, step->end_ns, is_sent, &hint) - before;
+			bytes += lw_end_bytes(end, step->end_ns, way, &hint) - before;
 		}
 	return bytes;
 }
@@ -86,16 +87,16 @@ int lw_net_ops(const struct lw_rank *rank, struct lw_intervals *ret_ops)
 }
 
 double lw_net_in_ops_bytes(
-	const struct lw_tcp_end *end, const struct lw_intervals *ops, bool is_sent)
+	const struct lw_tcp_end *end, const struct lw_intervals *ops, enum lw_end_way way)
 {
 	const struct lw_interval *op;
 	size_t hint = 0;
 	double bytes = 0;
 
 	lw_vec_foreach (op, &ops->at) {
-		double before = lw_end_bytes(end, op->start_ns, is_sent, &hint);
+		double before = lw_end_bytes(end, op->start_ns, way, &hint);
 
-		bytes += lw_end_bytes(end, op->end_ns, is_sent, &hint) - before;
+		bytes += lw_end_bytes(end, op->end_ns, way, &hint) - before;
 	}
 	return bytes;
 }

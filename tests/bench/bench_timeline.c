@@ -112,7 +112,7 @@ static void capture(struct lw_run *run)
 			if (lw_vec_push(&flow.bins,
 				    ((struct lw_packet_bin){at_ns,
 					    (uint64_t)(at_ns / LW_NS_PER_MS * 7919 % 1250000), 0,
-					    at_ns / LW_NS_PER_MS % 50 == 0})) < 0)
+					    at_ns / LW_NS_PER_MS % 50 == 0, 0, 0})) < 0)
 				lw_bench_die();
 		if (lw_vec_push(&run->flows, flow) < 0)
 			lw_bench_die();

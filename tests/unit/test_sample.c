@@ -353,6 +353,9 @@ static void a_successor_goes_on_with_other_devices(void **state)
 	(void)state;
 	look(2);
 	store();
+	look(1);
+	store();
+	assert_int_equal(ask("SELECT n_samples FROM sampler WHERE name = 'nic'"), 3);
 	lw_samplers_close(samplers); /* killed: no last rows */
 	put_number("class/net/nic0/statistics/rx_bytes", 30);
 	assert_int_equal(lw_samplers_open(&options, &drain, writer, &samplers), LW_OK);
@@ -364,6 +367,8 @@ static void a_successor_goes_on_with_other_devices(void **state)
 		ask("SELECT count(*) FROM device WHERE name = 'nic0' AND gone_ns IS NULL"), 1);
 	assert_int_equal(ask("SELECT count(DISTINCT c.id)" OF("nic0", "rx_bytes")), 1);
 	assert_int_equal(ask("SELECT count(*) FROM counter_break"), 0);
+	/* what the one before it counted stays */
+	assert_int_equal(ask("SELECT n_samples FROM sampler WHERE name = 'nic'"), 5);
 }
 
 static void no_root_at_all_is_told(void **state)

@@ -160,7 +160,7 @@ struct recorded {
 
 static void add_end(struct lw_run *run, int32_t rank, double bytes, bool is_rdma, int32_t nic)
 {
-	struct lw_curve_point none = {0, 0, 0}, all = {1000 * MS, (uint64_t)bytes, (uint64_t)bytes};
+	struct lw_curve_point none = {0}, all = {1000 * MS, (uint64_t)bytes, (uint64_t)bytes, 0};
 	struct lw_tcp_reading before = {.at_ns = 0},
 			      after = {.at_ns = 100 * MS, .n_retransmits = 5};
 
@@ -177,7 +177,7 @@ static void add_end(struct lw_run *run, int32_t rank, double bytes, bool is_rdma
 
 static void add_flow(struct lw_run *run, int32_t from, int32_t to, double bytes, size_t store)
 {
-	struct lw_packet_bin bin = {20 * MS, (uint64_t)bytes + 66, (uint64_t)bytes, 3};
+	struct lw_packet_bin bin = {20 * MS, (uint64_t)bytes + 66, (uint64_t)bytes, 3, 0, 0};
 
 	if (bytes <= 0)
 		return;

@@ -166,7 +166,7 @@ void rig_connect_to(struct rig *rig, struct ibv_qp *qp, uint32_t peer, const uni
 		.max_dest_rd_atomic = 1,
 		.max_rd_atomic = 1,
 		.min_rnr_timer = 1,
-		.timeout = 14,
+		.timeout = 18, /* 1 s: an emulated host may stand still for long */
 		.retry_cnt = 7,
 		.rnr_retry = 0,
 		.ah_attr = {.is_global = 1,
