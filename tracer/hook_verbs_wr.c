@@ -18,15 +18,14 @@ static inline struct lw_qp *find(struct ibv_qp_ex *qp)
 static void add(struct ibv_qp_ex *ibv, enum lw_rdma_op op)
 {
 	struct lw_qp *qp = find(ibv);
-	struct lw_work *work = qp ? lw_batch_add(qp) : NULL;
+	bool is_signalled = ibv->wr_flags & IBV_SEND_SIGNALED;
+	struct lw_work *work = qp ? lw_batch_add(qp, is_signalled) : NULL;
 
 	if (!work)
 		return;
 	work->op = (uint16_t)op;
 	work->wr_id = ibv->wr_id;
-	work->flags = LW_RDMA_EX;
-	if (!(ibv->wr_flags & IBV_SEND_SIGNALED))
-		work->flags |= LW_RDMA_UNSIGNALLED;
+	work->flags = (uint16_t)(LW_RDMA_EX | (is_signalled ? 0 : LW_RDMA_UNSIGNALLED));
 }
 
 static void set(struct ibv_qp_ex *ibv, uint64_t bytes, size_t n_sge, uint16_t flags)
@@ -69,7 +68,7 @@ static int wr_complete(struct ibv_qp_ex *ibv, int (*real)(struct ibv_qp_ex *))
 
 	if (!qp)
 		return real(ibv);
-	n = qp->batch.n;
+	n = qp->batch.list.n + qp->batch.n_untracked;
 	lw_post_begin(&post);
 	lw_batch_post(qp, &post);
 	result = real(ibv);
