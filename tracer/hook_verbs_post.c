@@ -6,6 +6,7 @@
  * returns) and withdrawn should the post fail. Of what it points to only the lengths of its buffers are
  * read. A poll that returns nothing costs one call more; it is not recorded.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "tracer/hook_verbs.h"
@@ -39,7 +40,7 @@ static inline struct lw_qp *find(struct ibv_qp *qp)
 		return NULL;
 	found = lw_qp_find((uintptr_t)qp->context, qp->qp_num);
 	if (LW_UNLIKELY(!found)) {
-		facts = lw_verbs_facts(qp);
+		facts = lw_verbs_facts(qp->context, qp, NULL);
 		found = lw_qp_get(&facts);
 	}
 	return found;
@@ -311,36 +312,53 @@ static struct lw_verbs_variants of_post_send, of_post_recv, of_post_srq_recv, of
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
 	struct ibv_qp *(*real)(struct ibv_context *, struct ibv_qp_init_attr_ex *))
 {
+	int64_t start_ns = lw_now_ns();
 	struct ibv_qp *ibv = real(context, attr);
-	struct lw_qp_facts facts;
 
 	if (!ibv)
 		return ibv;
 	/* Also where nothing is recorded yet: later there is no way in. */
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
-		!lw_verbs_patch_qp((struct ibv_qp_ex *)(void *)ibv))
-		lw_loss(LW_LOSS_TABLE_FULL, 1, "rdma providers");
-	if (!lw_verbs_is_on() && !lw_verbs_begin())
-		return ibv;
-	facts = lw_verbs_facts(ibv);
-	facts.context = (uintptr_t)context;
-	facts.send_cq = (uintptr_t)attr->send_cq;
-	facts.recv_cq = (uintptr_t)attr->recv_cq;
-	facts.srq = (uintptr_t)attr->srq;
-	facts.type = (uint8_t)attr->qp_type;
-	facts.is_signalling_known = true;
-	facts.flags =
-		(uint8_t)((attr->srq ? LW_RDMA_QP_SRQ : 0) |
-			  (attr->sq_sig_all ? LW_RDMA_QP_SIGNAL_ALL : 0) |
-			  (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? LW_RDMA_QP_EX : 0));
-	lw_qp_created(&facts);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		lw_verbs_patch_qp((struct ibv_qp_ex *)(void *)ibv);
+	lw_verbs_created(context, ibv, attr, start_ns);
 	return ibv;
+}
+
+/*
+ * A job that knows its queue pairs by the wr_id need not ask for their numbers, and without them we could
+ * not tell whose a completion is. So they are asked for in any case: one reader more, which it does not call.
+ */
+static struct ibv_cq_ex *create_telling(struct ibv_context *context,
+	struct ibv_cq_init_attr_ex *attr,
+	struct ibv_cq_ex *(*real)(struct ibv_context *, struct ibv_cq_init_attr_ex *))
+{
+	const uint32_t known = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+	/* jobs built for older releases do not have the last fields */
+	size_t n = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? sizeof(*attr)
+		   : attr->comp_mask ? offsetof(struct ibv_cq_init_attr_ex, parent_domain)
+				     : offsetof(struct ibv_cq_init_attr_ex, flags);
+	struct ibv_cq_init_attr_ex asking = {0};
+	struct ibv_cq_ex *cq;
+	int saved_errno = errno;
+
+	if (attr->wc_flags & IBV_WC_EX_WITH_QP_NUM || attr->comp_mask & ~known)
+		return real(context, attr);
+	memcpy(&asking, attr, n);
+	asking.wc_flags |= IBV_WC_EX_WITH_QP_NUM;
+	cq = real(context, &asking);
+	if (!cq) {
+		errno = saved_errno;
+		return real(context, attr);
+	}
+	if (asking.cqe != attr->cqe) /* a provider may say how many there are */
+		attr->cqe = asking.cqe;
+	return cq;
 }
 
 static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr,
 	struct ibv_cq_ex *(*real)(struct ibv_context *, struct ibv_cq_init_attr_ex *))
 {
-	struct ibv_cq_ex *cq = real(context, attr);
+	struct ibv_cq_ex *cq = create_telling(context, attr, real);
 
 	if (cq && cq->start_poll && cq->next_poll) {
 		lw_verbs_patch(&of_start_poll, &cq->start_poll);

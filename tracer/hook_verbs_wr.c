@@ -52,7 +52,7 @@ static void wr_start(struct ibv_qp_ex *ibv, void (*real)(struct ibv_qp_ex *))
 		return;
 	qp = find(ibv);
 	if (LW_UNLIKELY(!qp)) {
-		facts = lw_verbs_facts(&ibv->qp_base);
+		facts = lw_verbs_facts(ibv->qp_base.context, &ibv->qp_base, NULL);
 		qp = lw_qp_get(&facts);
 	}
 	if (qp)
@@ -228,7 +228,7 @@ static const struct {
 } pointers[] = {BUILDERS(ENTRY) OTHERS(ENTRY)};
 enum { N_POINTERS = sizeof(pointers) / sizeof(pointers[0]) };
 
-bool lw_verbs_patch_qp(struct ibv_qp_ex *qp)
+void lw_verbs_patch_qp(struct ibv_qp_ex *qp)
 {
 	void *wrappers[N_POINTERS];
 
@@ -237,11 +237,12 @@ bool lw_verbs_patch_qp(struct ibv_qp_ex *qp)
 		void *real = *(void **)(void *)((char *)qp + pointers[i].offset);
 
 		wrappers[i] = real ? lw_verbs_wrap(pointers[i].variants, real) : NULL;
-		if (real && !wrappers[i])
-			return false;
+		if (real && !wrappers[i]) {
+			lw_loss(LW_LOSS_TABLE_FULL, 1, "rdma providers");
+			return;
+		}
 	}
 	for (size_t i = 0; i < N_POINTERS; i++)
 		if (wrappers[i])
 			*(void **)(void *)((char *)qp + pointers[i].offset) = wrappers[i];
-	return true;
 }

@@ -207,6 +207,7 @@ static void fill(struct lw_qp *qp, const struct lw_qp_facts *facts)
 	qp->is_signalling_known = facts->is_signalling_known;
 	qp->peer_number = 0;
 	qp->port = 0;
+	qp->made_ns = lw_now_ns();
 }
 
 /*
@@ -322,10 +323,12 @@ struct lw_qp *lw_qp_get(const struct lw_qp_facts *facts)
 	return qp ? qp : add(tables(), facts);
 }
 
-struct lw_qp *lw_qp_created(const struct lw_qp_facts *facts)
+struct lw_qp *lw_qp_created(const struct lw_qp_facts *facts, int64_t since_ns)
 {
 	struct lw_qp *old = lw_qp_find(facts->context, facts->number);
 
+	if (old && old->made_ns >= since_ns)
+		return old;
 	if (old)
 		lw_qp_ended(old);
 	return add(tables(), facts);

@@ -82,6 +82,7 @@ struct lw_qp {
 	struct lw_batch batch;
 	uintptr_t send_cq, recv_cq, srq;
 	_Atomic uint32_t serial;
+	int64_t made_ns;
 	uint32_t port, peer_number;
 	uint8_t type;
 	_Atomic uint8_t flags; /* enum lw_rdma_qp_flag */
@@ -138,8 +139,11 @@ struct lw_qp *lw_qp_find(uintptr_t context, uint32_t number);
 /** lw_qp_get() - find it, or make it known. Return: NULL = no room, which is counted. */
 struct lw_qp *lw_qp_get(const struct lw_qp_facts *facts);
 
-/** lw_qp_created() - a new one: an older one of the same place and number has ended unseen. */
-struct lw_qp *lw_qp_created(const struct lw_qp_facts *facts);
+/**
+ * lw_qp_created() - a new one, made since @since_ns: one of the same place and number that is older has
+ * ended unseen, and one that is not is it (two hooks saw it being made).
+ */
+struct lw_qp *lw_qp_created(const struct lw_qp_facts *facts, int64_t since_ns);
 
 /** lw_qp_connected() - @qp has a peer now. */
 void lw_qp_connected(struct lw_qp *qp, const struct lw_rdma_path *path);

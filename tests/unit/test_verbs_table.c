@@ -99,7 +99,7 @@ static struct lw_qp *make_qp(uint8_t flags, uintptr_t srq)
 	struct lw_qp *qp;
 
 	assert_true(lw_verbs_begin());
-	qp = lw_qp_created(&facts);
+	qp = lw_qp_created(&facts, lw_now_ns());
 	assert_non_null(qp);
 	atomic_store(&n_records, 0);
 	atomic_store(&n_recorded_bytes, 0);
@@ -425,6 +425,22 @@ static void a_forked_child_tells_its_first_loss_at_once(void **state)
 	lw_verbs_flush();
 }
 
+/* Two hooks may see one being made; an older one of the same number has ended unseen. */
+static void a_queue_pair_is_made_once(void **state)
+{
+	const struct lw_qp_facts facts = {.context = 0x3000, .number = 1};
+	int64_t start_ns = lw_now_ns();
+	struct lw_qp *qp = lw_qp_created(&facts, start_ns);
+	uint32_t serial = qp->serial;
+
+	(void)state;
+	assert_ptr_equal(lw_qp_created(&facts, start_ns), qp);
+	assert_int_equal(qp->serial, serial);
+	qp = lw_qp_created(&facts, lw_now_ns());
+	assert_int_equal(qp->serial, serial + 1);
+	lw_qp_ended(qp);
+}
+
 static void failures_are_put_on_the_right_queue(void **state)
 {
 	struct lw_qp *qp = make_qp(0, 0);
@@ -521,7 +537,7 @@ static void *churn(void *argument)
 		.context = (uintptr_t)argument, .number = 7, .is_signalling_known = true};
 
 	for (int i = 0; i < 3000; i++) {
-		struct lw_qp *qp = lw_qp_created(&facts);
+		struct lw_qp *qp = lw_qp_created(&facts, lw_now_ns());
 
 		if (!qp)
 			continue; /* the short lock was not to be had: counted */
@@ -564,6 +580,7 @@ int main(void)
 		cmocka_unit_test(posts_without_room_are_awaited_if_they_complete),
 		cmocka_unit_test(what_nobody_can_look_at_any_more_is_counted),
 		cmocka_unit_test(a_forked_child_tells_its_first_loss_at_once),
+		cmocka_unit_test(a_queue_pair_is_made_once),
 		cmocka_unit_test(failures_are_put_on_the_right_queue),
 		cmocka_unit_test(a_completion_of_an_ended_queue_pair_is_counted),
 		cmocka_unit_test(receives_of_a_shared_queue_are_found_by_their_id),
