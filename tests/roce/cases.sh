@@ -65,4 +65,5 @@ both pingpong_new $self ibv_rc_pingpong -d rxe0 -g $gid -s 4096 -n 200 -N
 both datagrams $self ibv_ud_pingpong -d rxe0 -g $gid -s 1000 -n 100
 both write_bw $self ib_write_bw -d rxe0 -x $gid -s 65536 -n 200 -Q 20 -F
 both own "$BUILD/tests/verbs_cases" rc unsignalled srq wr error signal_all
+both more "$BUILD/tests/verbs_cases" cq_ex cq_ex_first cq_ex_unsized cq_ex_unnamed destroyed reset full list threads fork exit
 both own_dl "$BUILD/tests/verbs_cases_dl" rc unsignalled srq wr error signal_all reload
