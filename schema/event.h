@@ -237,7 +237,8 @@ enum lw_setting_source { LW_SOURCE_DEFAULT = 1, LW_SOURCE_ENV = 2, LW_SOURCE_LIV
 	X(BAD_RING, 12, "ring file is damaged: not read")                                          \
 	X(TAKEN, 13, "taken by an earlier collector whose file is gone")                           \
 	X(NOT_SAMPLED, 14, "counter or socket that could not be read")                             \
-	X(UNSEEN, 15, "it completed, but was never seen to begin")
+	X(UNSEEN, 15, "it completed, but was never seen to begin")                                 \
+	X(UNENDED, 16, "it began, but its end was not seen")
 
 enum lw_loss_reason {
 #define X(name, number, text) LW_LOSS_##name = (number),

@@ -99,6 +99,7 @@ both read_bw $self ib_read_bw -d rxe0 -x $gid -s 65536 -n 50 -F
 cp /tmp/half.lapwing /mnt/
 both write_bw $self ib_write_bw -d rxe0 -x $gid -s 65536 -n 200 -Q 20 -F
 both own "$BUILD/tests/verbs_cases" rc unsignalled srq wr error signal_all
+both more "$BUILD/tests/verbs_cases" cq_ex cq_ex_first cq_ex_unsized cq_ex_unnamed destroyed reset full list threads fork exit
 both own_dl "$BUILD/tests/verbs_cases_dl" rc unsignalled srq wr error signal_all reload
 
 # TCP is not to be asked about then, and doctor says so

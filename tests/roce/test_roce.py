@@ -212,15 +212,22 @@ def check_datagrams(folder):
     print("datagrams: 100 each way, exact; the peer of every request right; output unchanged")
 
 
-def check_own(folder, name):
+def check_own(folder, name, n_on_srq=4):
     plain, traced = outputs(folder, name)
     assert plain.splitlines()[-1] == "exit 0", f"{name}, untraced:\n{plain}"
     without_numbers = [sorted(re.sub(r"^sum \d+", "sum", line) for line in text.splitlines()) for text in (plain, traced)]
     assert without_numbers[0] == without_numbers[1], f"{name}: untraced\n{plain}\ntraced\n{traced}"
     run = Run(folder / f"{name}.lapwing")
-    told, got = account.told(traced)["parent"], run.sums()
+    told, got = collections.defaultdict(lambda: (0, 0)), run.sums()
+    for sums in account.told(traced).values():  # of a forked child too
+        for key, (n, n_bytes) in sums.items():
+            told[key] = (told[key][0] + n, told[key][1] + n_bytes)
     assert told == got, f"{name}\n{account.difference(told, got)}"
-    assert sum(qp[7] for qp in run.qps) == 4, run.qps
+    assert sum(qp[7] for qp in run.qps) == n_on_srq, run.qps
+    for n_slots, provider in run.rows(
+            "SELECT n_slots, d.text FROM hook JOIN string n ON n.id = name_id JOIN string d ON d.id = detail_id"
+            " WHERE n.text = 'verbs'"):
+        assert n_slots == 6 and "/librxe" in provider, (n_slots, provider)
     n, n_bytes = run.rows("SELECT count(*), sum(bytes) FROM rdma_work")[0]
     print(f"{name}: {n} requests of {len(run.qps)} queue pairs, {n_bytes} bytes, exact; output unchanged")
 
@@ -333,6 +340,7 @@ def main():
         check_doctor(folder)
         check_own(folder, "own")
         check_own(folder, "own_dl")
+        check_own(folder, "more", n_on_srq=0)
         two_guests(folder)
 
 
