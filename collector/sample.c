@@ -92,9 +92,22 @@ static struct lw_netns *find_namespace(struct lw_samplers *samplers, uint64_t ke
 	return NULL;
 }
 
+/* Our sockets would keep it, and its interfaces, from going away with the job. */
+static void drop_namespace(struct lw_samplers *samplers, size_t i)
+{
+	struct lw_netns *netns = samplers->namespaces.at[i];
+
+	lw_tcp_forget_namespace(samplers, netns->key);
+	lw_devices_sweep(samplers, LW_DEVICE_NIC, netns->key, ++samplers->pass);
+	lw_netns_close(&netns->sockets);
+	free(netns);
+	samplers->namespaces.at[i] = samplers->namespaces.at[--samplers->namespaces.n];
+}
+
 static void add_namespace(struct lw_samplers *samplers, int32_t pid, uint64_t key)
 {
 	struct lw_netns *netns;
+	int status;
 
 	if (find_namespace(samplers, key))
 		return;
@@ -110,24 +123,15 @@ static void add_namespace(struct lw_samplers *samplers, int32_t pid, uint64_t ke
 	}
 	*netns = (struct lw_netns){.key = key, .is_own = pid == 0, .must_list = true};
 	/* Kept even when it cannot be entered, so that this is said once. */
-	if (lw_netns_open(pid, &netns->sockets) < 0)
+	status = lw_netns_open(pid, &netns->sockets);
+	if (status < 0 && pid && !lw_process_is_alive(pid, 0))
+		drop_namespace(samplers, samplers->namespaces.n - 1); /* ended meanwhile */
+	else if (status < 0)
 		lw_samplers_trouble(
 			samplers, "%s: its NICs and sockets are not sampled", lw_error_text());
 	else if (*netns->sockets.missing)
 		lw_samplers_trouble(samplers, "not sampled: %s", netns->sockets.missing);
 	lw_error_clear();
-}
-
-/* Our sockets would keep it, and its interfaces, from going away with the job. */
-static void drop_namespace(struct lw_samplers *samplers, size_t i)
-{
-	struct lw_netns *netns = samplers->namespaces.at[i];
-
-	lw_tcp_forget_namespace(samplers, netns->key);
-	lw_devices_sweep(samplers, LW_DEVICE_NIC, netns->key, ++samplers->pass);
-	lw_netns_close(&netns->sockets);
-	free(netns);
-	samplers->namespaces.at[i] = samplers->namespaces.at[--samplers->namespaces.n];
 }
 
 static void drop_unused_namespaces(struct lw_samplers *samplers)
@@ -179,6 +183,8 @@ void lw_samplers_process(struct lw_samplers *samplers, const struct lw_process *
 			return;
 	samplers->now_ns = lw_clock_ns();
 	added.namespace_key = lw_netns_key(added.pid);
+	if (!added.namespace_key && !lw_process_is_alive(added.pid, added.start_ticks))
+		return; /* it was short */
 	if (!added.namespace_key)
 		lw_samplers_trouble(
 			samplers, "the network namespace of pid %d cannot be seen", added.pid);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <arpa/inet.h>
@@ -88,6 +89,26 @@ static void sockets_that_cannot_be_opened_are_told(void **state)
 	assert_int_equal(
 		ask("SELECT count(*) FROM loss WHERE detail LIKE '%TCP connections (Too many open files)%'"),
 		1);
+}
+
+static void a_process_that_has_ended_is_no_loss(void **state)
+{
+	struct lw_process process = {.process_id = 9};
+	pid_t pid = fork();
+	siginfo_t info;
+
+	(void)state;
+	if (!pid)
+		_exit(0);
+	process.pid = (uint32_t)pid;
+	/* ended, but nobody has asked how: its namespace cannot be seen any more */
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	lw_samplers_process(samplers, &process);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	process.process_id = 10;
+	lw_samplers_process(samplers, &process);
+	store();
+	assert_int_equal(ask("SELECT count(*) FROM loss"), 0);
 }
 
 static int connected[2];
@@ -207,6 +228,7 @@ int main(void)
 {
 #define ONE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		ONE(a_process_that_has_ended_is_no_loss),
 		ONE(sockets_that_cannot_be_opened_are_told),
 		ONE(announcements_of_where_nobody_looks_leave_room_for_others),
 		ONE(a_connection_that_is_reset_keeps_what_it_had_moved),
