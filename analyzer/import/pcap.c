@@ -30,7 +30,8 @@ struct pcap_import {
 	FILE *file;
 	int64_t size_bytes;
 	int link, status;
-	bool has_ns; /* a time that is no whole number of us */
+	bool has_time; /* of any packet */
+	bool has_ns;   /* a time that is no whole number of us */
 	int64_t first_ns, last_ns;
 	struct lw_flow_table flows;
 	struct lw_packet_batch batch;
@@ -86,8 +87,9 @@ static void add_packet(struct pcap_import *p, const struct pcap_pkthdr *header, 
 	}
 	at_ns = header->ts.tv_sec * LW_NS_PER_S + header->ts.tv_usec;
 	p->has_ns |= at_ns % LW_NS_PER_US != 0;
-	if (counts->n_received == 1 || at_ns < p->first_ns)
+	if (!p->has_time || at_ns < p->first_ns)
 		p->first_ns = at_ns;
+	p->has_time = true;
 	if (at_ns > p->last_ns)
 		p->last_ns = at_ns;
 	status = lw_packet_decode(p->link, bytes, header->caplen, header->len, &packet);
@@ -130,9 +132,10 @@ static int read_packets(struct pcap_import *p)
 		snprintf(summary->problem, sizeof(summary->problem), "%s", pcap_geterr(p->pcap));
 		snprintf(p->batch.problem, sizeof(p->batch.problem), "%s", pcap_geterr(p->pcap));
 	}
-	if (!p->batch.counts.n_received)
-		return lw_fail(LW_ERR_FORMAT, "holds no packet%s%s", code == PCAP_ERROR ? ": " : "",
-			summary->problem);
+	if (!p->has_time)
+		return lw_fail(LW_ERR_FORMAT, "holds no packet%s%s%s",
+			p->batch.counts.n_received ? " with a time that can be" : "",
+			code == PCAP_ERROR ? ": " : "", summary->problem);
 	lw_flows_flush(&p->flows, INT64_MAX);
 	return p->status;
 }
