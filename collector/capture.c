@@ -27,6 +27,7 @@ enum { MAX_DISPATCH = 1 << 14 }; /* packets between two looks at the clock */
 
 struct lw_capture {
 	char device[64], also[LW_FILTER_BYTES / 2], link_type[32];
+	struct bpf_program also_program; /* bf_len 0 = nothing */
 	int64_t start_ns;
 	pcap_t *pcap;
 	int stop_fd;
@@ -50,7 +51,7 @@ struct lw_capture {
 	struct lw_packet_batch ready;
 	lw_vec(struct lw_connection) connections;
 	bool has_ready, has_new_filter, is_stopping;
-	char filter[LW_FILTER_BYTES];
+	char filter[2 * LW_FILTER_BYTES]; /* with the user's */
 
 	struct lw_packet_batch taken; /* the owner's */
 };
@@ -69,6 +70,12 @@ static bool emit(void *user, const struct lw_packet_bin *bin)
 	return c->filling.bins.n < MAX_BINS && lw_vec_push(&c->filling.bins, *bin) == LW_OK;
 }
 
+static void tell_filter(struct lw_capture *c)
+{
+	snprintf(c->filter, sizeof(c->filter), "%s%s%s%s", c->in_force, *c->also ? " or (" : "",
+		c->also, *c->also ? ")" : "");
+}
+
 int lw_capture_open(const char *device, const char *filter, struct lw_capture **ret_capture)
 {
 	struct lw_capture *c = calloc(1, sizeof(*c));
@@ -85,22 +92,21 @@ int lw_capture_open(const char *device, const char *filter, struct lw_capture **
 		snprintf(c->also, sizeof(c->also), "%s", filter ? filter : "");
 	if (status == LW_OK)
 		status = lw_device_open(c->device, &c->pcap);
-	/* The user's expression first, alone: then libpcap's complaint is about that. */
 	if (status == LW_OK && *c->also)
-		status = lw_device_filter(c->pcap, c->also);
+		status = lw_filter_compile(c->pcap, c->also, &c->also_program);
 	c->link = status == LW_OK ? pcap_datalink(c->pcap) : 0;
 	if (status == LW_OK)
-		status = lw_filter_text(NULL, 0, c->link == LW_LINK_ETHERNET, c->also, c->in_force,
-			sizeof(c->in_force));
+		status = lw_filter_text(
+			NULL, 0, c->link == LW_LINK_ETHERNET, c->in_force, sizeof(c->in_force));
 	if (status == LW_OK)
-		status = lw_device_filter(c->pcap, c->in_force);
+		status = lw_device_filter(c->pcap, c->in_force, &c->also_program);
 	if (status == LW_OK)
 		status = lw_flows_open(&c->flows, LW_FLOWS_DEFAULT, emit, c);
 	if (status < 0) {
 		lw_capture_close(c);
 		return status;
 	}
-	strcpy(c->filter, c->in_force);
+	tell_filter(c);
 	snprintf(c->link_type, sizeof(c->link_type), "%s", lw_device_link_name(c->pcap));
 	c->flows.mtu_bytes = strcmp(c->device, LW_CAPTURE_ANY) ? lw_device_mtu(c->device) : 0;
 	c->start_ns = lw_packet_clock_read(&c->clock);
@@ -196,6 +202,7 @@ void lw_capture_close(struct lw_capture *c)
 	if (!c)
 		return;
 	lw_capture_stop(c);
+	pcap_freecode(&c->also_program);
 	if (c->pcap)
 		pcap_close(c->pcap);
 	if (c->stop_fd >= 0)
@@ -325,17 +332,16 @@ static void set_filter(struct lw_capture *c, const uint8_t (*peers)[16], size_t 
 	char text[LW_FILTER_BYTES];
 	int64_t start_ns;
 
-	if (lw_filter_text(
-		    peers, n_peers, c->link == LW_LINK_ETHERNET, c->also, text, sizeof(text)) < 0 ||
+	if (lw_filter_text(peers, n_peers, c->link == LW_LINK_ETHERNET, text, sizeof(text)) < 0 ||
 		!strcmp(text, c->in_force))
 		return;
 	start_ns = lw_packet_clock_read(&c->clock);
-	if (lw_device_filter(c->pcap, text) < 0)
+	if (lw_device_filter(c->pcap, text, &c->also_program) < 0)
 		return; /* the old one stays */
 	add_gap(c, start_ns, lw_packet_clock_read(&c->clock), 0);
 	strcpy(c->in_force, text);
 	pthread_mutex_lock(&c->lock);
-	strcpy(c->filter, text);
+	tell_filter(c);
 	c->has_new_filter = true;
 	pthread_mutex_unlock(&c->lock);
 }

@@ -2,6 +2,8 @@
 #include "collector/filter.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/address.h"
 #include "base/err.h"
@@ -27,8 +29,8 @@ static void put_own(FILE *out, const uint8_t (*peers)[16], size_t n_peers)
 	fprintf(out, ")) or udp port 4791 or %s", openings);
 }
 
-int lw_filter_text(const uint8_t (*peers)[16], size_t n_peers, bool has_tags, const char *also,
-	char *text, size_t text_bytes)
+int lw_filter_text(
+	const uint8_t (*peers)[16], size_t n_peers, bool has_tags, char *text, size_t text_bytes)
 {
 	FILE *out = fmemopen(text, text_bytes, "w");
 	int status = LW_OK;
@@ -36,8 +38,6 @@ int lw_filter_text(const uint8_t (*peers)[16], size_t n_peers, bool has_tags, co
 	if (!out)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
 	put_own(out, peers, n_peers);
-	if (*also)
-		fprintf(out, " or (%s)", also);
 	/* The last: all behind the word vlan is read as lying behind a tag. */
 	if (has_tags) {
 		fputs(" or (vlan and (", out);
@@ -48,4 +48,30 @@ int lw_filter_text(const uint8_t (*peers)[16], size_t n_peers, bool has_tags, co
 		status = lw_fail(LW_ERR_LIMIT, "the filter expression is too long");
 	fclose(out);
 	return status;
+}
+
+int lw_filter_compile(pcap_t *pcap, const char *text, struct bpf_program *ret_program)
+{
+	if (pcap_compile(pcap, ret_program, text, 1, PCAP_NETMASK_UNKNOWN) < 0)
+		return lw_fail(LW_ERR_USAGE, "filter '%s': %s", text, pcap_geterr(pcap));
+	return LW_OK;
+}
+
+int lw_filter_join(const struct bpf_program *first, const struct bpf_program *second,
+	struct bpf_program *ret_program)
+{
+	const struct bpf_insn refuse = BPF_STMT(BPF_RET | BPF_K, 0);
+	unsigned int n = first->bf_len + second->bf_len;
+	struct bpf_insn *all = calloc(n, sizeof(*all)); /* of libc, as libpcap's own */
+
+	if (!all)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	memcpy(all, first->bf_insns, first->bf_len * sizeof(*all));
+	memcpy(all + first->bf_len, second->bf_insns, second->bf_len * sizeof(*all));
+	/* Where the first refuses, the second begins: it sets all that it reads. */
+	for (unsigned int i = 0; i < first->bf_len; i++)
+		if (all[i].code == refuse.code && all[i].k == refuse.k)
+			all[i] = (struct bpf_insn)BPF_STMT(BPF_JMP | BPF_JA, first->bf_len - i - 1);
+	*ret_program = (struct bpf_program){n, all};
+	return LW_OK;
 }

@@ -100,7 +100,7 @@ static int own(struct lw_packets *packets, const struct lw_record *record)
 static int put_batches(struct lw_packets *packets)
 {
 	const struct lw_packet_batch *batch;
-	char filter[LW_FILTER_BYTES];
+	char filter[2 * LW_FILTER_BYTES];
 	int status = LW_OK;
 
 	if (lw_capture_filter(packets->capture, filter, sizeof(filter)))
