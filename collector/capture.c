@@ -19,11 +19,17 @@
 #include "collector/packet_clock.h"
 
 #define HAND_OVER_NS (100 * LW_NS_PER_MS)
-#define ALL_FLOWS_NS LW_NS_PER_S          /* so often totals of known flows are handed over */
+#define ALL_FLOWS_NS LW_NS_PER_S        /* so often totals of known flows are handed over */
+#define FORGET_NS    (60 * LW_NS_PER_S) /* a stranger that is silent so long gives its place back */
 #define REST_NS      (150 * LW_NS_PER_MS) /* after this time the last block was handed to us */
 
 enum { MAX_BINS = 1 << 16 };     /* that wait for the writer; beyond it bins grow */
 enum { MAX_DISPATCH = 1 << 14 }; /* packets between two looks at the clock */
+
+struct news { /* of a flow of the job's */
+	struct lw_flow_key key;
+	bool is_sent, is_over;
+};
 
 struct lw_capture {
 	char device[64], also[LW_FILTER_BYTES / 2], link_type[32];
@@ -44,12 +50,13 @@ struct lw_capture {
 	int64_t stats_ns, handed_ns, all_flows_ns;
 	uint64_t last_strangers;
 	bool is_narrow, is_broken;
-	size_t n_expected;
+	uint8_t peers[LW_CAPTURE_MAX_PEERS][16]; /* of the job; one that was stays in the filter */
+	size_t n_peers;                          /* more than that: too many for a filter */
 	char in_force[LW_FILTER_BYTES];
 
 	pthread_mutex_t lock; /* of all below */
 	struct lw_packet_batch ready;
-	lw_vec(struct lw_connection) connections;
+	lw_vec(struct news) news;
 	bool has_ready, has_new_filter, is_stopping;
 	char filter[2 * LW_FILTER_BYTES]; /* with the user's */
 
@@ -102,6 +109,8 @@ int lw_capture_open(const char *device, const char *filter, struct lw_capture **
 		status = lw_device_filter(c->pcap, c->in_force, &c->also_program);
 	if (status == LW_OK)
 		status = lw_flows_open(&c->flows, LW_FLOWS_DEFAULT, emit, c);
+	if (status == LW_OK)
+		status = lw_flows_sum_strangers(&c->flows);
 	if (status < 0) {
 		lw_capture_close(c);
 		return status;
@@ -125,15 +134,25 @@ struct lw_capture_row lw_capture_describe(const struct lw_capture *c)
 		.start_ns = c->start_ns};
 }
 
-int lw_capture_expect(struct lw_capture *c, const struct lw_connection *connection)
+static int tell(struct lw_capture *c, const struct news *one)
 {
 	int status;
 
 	pthread_mutex_lock(&c->lock);
-	status = c->connections.n < LW_FLOWS_DEFAULT ? lw_vec_push(&c->connections, *connection)
-						     : LW_OK; /* it takes a stranger's place */
+	status = lw_vec_push(&c->news, *one);
 	pthread_mutex_unlock(&c->lock);
 	return status;
+}
+
+int lw_capture_expect(struct lw_capture *c, const struct lw_flow_key *key, bool is_sent)
+{
+	return tell(c, &(struct news){.key = *key, .is_sent = is_sent});
+}
+
+void lw_capture_forget(struct lw_capture *c, const struct lw_flow_key *key)
+{
+	/* without memory for that it keeps its place */
+	(void)tell(c, &(struct news){.key = *key, .is_over = true});
 }
 
 /* What the thread left behind goes the same way as what it handed over. */
@@ -211,7 +230,7 @@ void lw_capture_close(struct lw_capture *c)
 	lw_packet_batch_free(&c->filling);
 	lw_packet_batch_free(&c->ready);
 	lw_packet_batch_free(&c->taken);
-	lw_vec_free(&c->connections);
+	lw_vec_free(&c->news);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
@@ -274,12 +293,40 @@ static bool has_content(const struct lw_packet_batch *batch)
 	return batch->bins.n || batch->states.n || batch->gaps.n;
 }
 
+static void add_peer(struct lw_capture *c, const uint8_t peer[16])
+{
+	for (size_t i = 0; i < c->n_peers && i < LW_CAPTURE_MAX_PEERS; i++)
+		if (!memcmp(c->peers[i], peer, 16))
+			return;
+	if (c->n_peers < LW_CAPTURE_MAX_PEERS)
+		memcpy(c->peers[c->n_peers], peer, 16);
+	c->n_peers += c->n_peers <= LW_CAPTURE_MAX_PEERS;
+}
+
+static void take_news(struct lw_capture *c)
+{
+	struct news *one;
+
+	pthread_mutex_lock(&c->lock);
+	lw_vec_foreach (one, &c->news) {
+		if (one->is_over)
+			lw_flows_forget(&c->flows, &one->key);
+		else
+			lw_flows_expect(&c->flows, &one->key);
+		if (!one->is_over && one->is_sent && one->key.protocol == IPPROTO_TCP)
+			add_peer(c, one->key.destination);
+	}
+	c->news.n = 0;
+	pthread_mutex_unlock(&c->lock);
+}
+
 /* Everything that is full goes to the owner; what it has not taken yet stays in front. */
 static void hand_over(struct lw_capture *c, int64_t now_ns, bool is_last)
 {
-	bool has_all = is_last || now_ns - c->all_flows_ns >= ALL_FLOWS_NS;
+	bool has_all = is_last || now_ns - c->all_flows_ns >= ALL_FLOWS_NS, has_flushed;
 
-	bool has_flushed = lw_flows_flush(&c->flows, is_last ? INT64_MAX : now_ns - HAND_OVER_NS);
+	take_news(c);
+	has_flushed = lw_flows_flush(&c->flows, is_last ? INT64_MAX : now_ns - HAND_OVER_NS);
 
 	c->filling.counts.n_dropped = c->n_dropped;
 	c->filling.counts.clock_error_ns = c->clock.error_ns;
@@ -299,40 +346,25 @@ static void hand_over(struct lw_capture *c, int64_t now_ns, bool is_last)
 			c->ready = full;
 			c->has_ready = true;
 			clear(&c->filling);
-			if (has_all)
+			if (has_all) { /* all that is known of them is on its way */
 				c->all_flows_ns = now_ns;
+				lw_flows_age(&c->flows, now_ns - FORGET_NS);
+			}
 			c->is_ended = is_last && has_flushed;
 		}
 	}
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Peers of the job, each once. Return: how many; more than LW_CAPTURE_MAX_PEERS: too many for a filter. */
-static size_t find_peers(struct lw_capture *c, uint8_t peers[LW_CAPTURE_MAX_PEERS][16])
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < c->connections.n; i++) {
-		size_t k = 0;
-
-		while (k < n && memcmp(peers[k], c->connections.at[i].peer, 16))
-			k++;
-		if (k < n)
-			continue;
-		if (n == LW_CAPTURE_MAX_PEERS)
-			return n + 1;
-		memcpy(peers[n++], c->connections.at[i].peer, 16);
-	}
-	return n;
-}
-
 /* libpcap lets nothing pass while it changes a filter: that moment is an incomplete interval. */
-static void set_filter(struct lw_capture *c, const uint8_t (*peers)[16], size_t n_peers)
+static void set_filter(struct lw_capture *c)
 {
+	size_t n_peers = c->n_peers <= LW_CAPTURE_MAX_PEERS ? c->n_peers : 0;
 	char text[LW_FILTER_BYTES];
 	int64_t start_ns;
 
-	if (lw_filter_text(peers, n_peers, c->link == LW_LINK_ETHERNET, text, sizeof(text)) < 0 ||
+	if (lw_filter_text((const uint8_t(*)[16])c->peers, n_peers, c->link == LW_LINK_ETHERNET,
+		    text, sizeof(text)) < 0 ||
 		!strcmp(text, c->in_force))
 		return;
 	start_ns = lw_packet_clock_read(&c->clock);
@@ -357,26 +389,13 @@ static bool are_strangers_many(struct lw_capture *c, int64_t now_ns)
 	return (double)n > wanted && now_ns - c->start_ns > LW_NS_PER_S;
 }
 
-/* New connections get their places; the filter is narrowed when strangers are too many. */
+/* The filter is narrowed when strangers are too many. */
 static void follow_job(struct lw_capture *c, int64_t now_ns)
 {
-	uint8_t peers[LW_CAPTURE_MAX_PEERS][16];
-	size_t n_peers = 0;
-
 	if (are_strangers_many(c, now_ns))
 		c->is_narrow = true; /* and stays so: coming and going would leave holes */
-	pthread_mutex_lock(&c->lock);
-	for (; c->n_expected < c->connections.n; c->n_expected++) {
-		const struct lw_connection *one = &c->connections.at[c->n_expected];
-
-		lw_flows_expect(&c->flows, one->local, one->local_port, one->peer, one->peer_port);
-	}
-	if (c->is_narrow)
-		n_peers = find_peers(c, peers);
-	pthread_mutex_unlock(&c->lock);
-	if (n_peers)
-		set_filter(c, (const uint8_t(*)[16])peers,
-			n_peers <= LW_CAPTURE_MAX_PEERS ? n_peers : 0);
+	if (c->is_narrow && c->n_peers)
+		set_filter(c);
 }
 
 /* Reads what is there. Return: packets, or < 0: the device is gone. */

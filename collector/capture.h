@@ -4,7 +4,7 @@
  *
  *	lw_capture_open()     the device, its filter; says what is missing when it may not
  *	lw_capture_start()    the thread: packets -> flows and bins (packet/flow.h) -> batches
- *	lw_capture_expect()   connections of the job, as its records tell of them
+ *	lw_capture_expect()   flows of the job, as its records tell of them; lw_capture_forget() when they end
  *	lw_capture_take()     what is ready for the writer
  *	lw_capture_stop()     the rest
  *
@@ -32,11 +32,6 @@ enum { LW_CAPTURE_MAX_PEERS = 32 }; /* in a filter; a job with more keeps the wi
 
 struct lw_capture;
 
-struct lw_connection {
-	uint8_t local[16], peer[16]; /* as in struct lw_ev_socket */
-	uint16_t local_port, peer_port;
-};
-
 /**
  * lw_capture_open() - open @device (NULL = all of them).
  * @filter: captured too, in the language of pcap-filter(7), "" or NULL = nothing more
@@ -48,8 +43,15 @@ int lw_capture_open(const char *device, const char *filter, struct lw_capture **
 /** lw_capture_start() - begin to read. Return: LW_OK or LW_ERR_NOMEM. */
 int lw_capture_start(struct lw_capture *capture);
 
-/** lw_capture_expect() - @connection is the job's: its flows get a place, its peer stays in the filter. */
-int lw_capture_expect(struct lw_capture *capture, const struct lw_connection *connection);
+/**
+ * lw_capture_expect() - the flow of @key is the job's: it keeps its milliseconds, and has a place that
+ * strangers cannot take. @is_sent: by the job; over TCP its receiver stays in the filter then.
+ * Return: LW_OK or LW_ERR_NOMEM.
+ */
+int lw_capture_expect(struct lw_capture *capture, const struct lw_flow_key *key, bool is_sent);
+
+/** lw_capture_forget() - takes one lw_capture_expect() back. */
+void lw_capture_forget(struct lw_capture *capture, const struct lw_flow_key *key);
 
 /** lw_capture_has_news() - is there anything to take? */
 bool lw_capture_has_news(struct lw_capture *capture);

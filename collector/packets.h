@@ -30,6 +30,9 @@ bool lw_packets_has_news(const struct lw_packets *packets);
 /** lw_packets_put() - store what was captured; @drain: what was just taken. In a transaction. */
 int lw_packets_put(struct lw_packets *packets, const struct lw_drain *drain);
 
+/** lw_packets_process_ended() - its connections end with it. */
+void lw_packets_process_ended(struct lw_packets *packets, const struct lw_process *process);
+
 /** lw_packets_finish() - end the capture and store the rest, in a transaction of its own. */
 int lw_packets_finish(struct lw_packets *packets, struct lw_writer *writer);
 

@@ -20,6 +20,7 @@ struct lw_flow_state { /* a flow as it stands */
 	struct lw_flow_key key;
 	uint16_t source_port;
 	bool is_other;
+	bool is_new; /* its index was no flow's so far, or another's that was forgotten */
 	uint32_t segment_bytes;
 	uint64_t missing_bytes, n_elsewhere;
 	uint32_t n_opcodes;
@@ -48,7 +49,7 @@ struct lw_packet_batch {
 void lw_packet_batch_free(struct lw_packet_batch *batch);
 
 /**
- * lw_flows_states() - append the flows of @table that have packets and changed since the last call.
+ * lw_flows_states() - append the flows of @table that have bins and changed since the last call.
  * @only_new: those that were never appended, no others
  * Return: LW_OK or LW_ERR_NOMEM.
  */
@@ -85,5 +86,8 @@ int lw_packet_rows_filter(struct lw_packet_rows *rows, const char *filter);
  */
 int lw_packet_rows_own(struct lw_packet_rows *rows, const struct lw_flow_key *key,
 	int64_t process_id, bool is_sent);
+
+/** lw_packet_rows_disown() - takes one lw_packet_rows_own() back; what is stored stays. */
+void lw_packet_rows_disown(struct lw_packet_rows *rows, const struct lw_flow_key *key);
 
 #endif /* LAPWING_PACKET_ROWS_H */
