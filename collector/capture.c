@@ -2,6 +2,7 @@
 #include "collector/capture.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -24,6 +25,7 @@
 #define REST_NS      (150 * LW_NS_PER_MS) /* after this time the last block was handed to us */
 
 enum { MAX_BINS = 1 << 16 };     /* that wait for the writer; beyond it bins grow */
+enum { MAX_ERRORS = 1000 };       /* of a device that is still there */
 enum { MAX_DISPATCH = 1 << 14 }; /* packets between two looks at the clock */
 
 struct news { /* of a flow of the job's */
@@ -45,6 +47,7 @@ struct lw_capture {
 	struct lw_packet_clock clock;
 	struct lw_packet_batch filling;
 	int link;
+	unsigned int interface, n_errors; /* index; 0 = all of them */
 	uint64_t n_dropped;
 	unsigned int last_dropped; /* libpcap's counter, which wraps */
 	int64_t stats_ns, handed_ns, all_flows_ns;
@@ -116,6 +119,7 @@ int lw_capture_open(const char *device, const char *filter, struct lw_capture **
 		return status;
 	}
 	tell_filter(c);
+	c->interface = strcmp(c->device, LW_CAPTURE_ANY) ? if_nametoindex(c->device) : 0;
 	snprintf(c->link_type, sizeof(c->link_type), "%s", lw_device_link_name(c->pcap));
 	c->flows.mtu_bytes = strcmp(c->device, LW_CAPTURE_ANY) ? lw_device_mtu(c->device) : 0;
 	c->start_ns = lw_packet_clock_read(&c->clock);
@@ -398,6 +402,14 @@ static void follow_job(struct lw_capture *c, int64_t now_ns)
 		set_filter(c);
 }
 
+/* libpcap looks for its name, and takes a device that was renamed for gone. The socket knows better. */
+static bool is_still_there(struct lw_capture *c)
+{
+	char name[IF_NAMESIZE];
+
+	return c->interface && if_indextoname(c->interface, name) && c->n_errors++ < MAX_ERRORS;
+}
+
 /* Reads what is there. Return: packets, or < 0: the device is gone. */
 static int read_packets(struct lw_capture *c)
 {
@@ -405,6 +417,8 @@ static int read_packets(struct lw_capture *c)
 
 	lw_packet_clock_read(&c->clock);
 	n = pcap_dispatch(c->pcap, MAX_DISPATCH, on_packet, (u_char *)c);
+	if (n < 0 && is_still_there(c))
+		return 0;
 	if (n < 0 && !c->is_broken) {
 		c->is_broken = true;
 		snprintf(c->filling.problem, sizeof(c->filling.problem), "%s: %s", c->device,

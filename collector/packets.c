@@ -87,6 +87,9 @@ int lw_packets_start(struct lw_packets *packets, struct lw_writer *writer)
 		row = lw_capture_describe(packets->capture);
 	row.host_id = LW_WRITER_HOST_ID;
 	if (status == LW_OK)
+		status = lw_packet_rows_end_earlier(
+			lw_writer_store(writer), row.host_id, lw_clock_ns());
+	if (status == LW_OK)
 		status = lw_packet_rows_open(lw_writer_store(writer), &row, &packets->rows);
 	if (status == LW_OK)
 		status = lw_writer_commit(writer);

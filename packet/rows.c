@@ -407,6 +407,25 @@ int lw_packet_rows_put(struct lw_packet_rows *rows, const struct lw_packet_batch
 	return status == LW_OK ? put_capture(rows, batch) : status;
 }
 
+/* Of a capture: the last that was stored of it; is its reader gone? One that was refused has no link type. */
+#define LAST                                                                                       \
+	"coalesce((SELECT max(b.last_ns) FROM packet_bin b JOIN flow f ON f.id = b.flow_id"        \
+	" WHERE f.capture_id = capture.id), start_ns)"
+#define IS_LEFT "source = 'live' AND end_ns IS NULL AND link_type <> '' AND host_id = %1$lld"
+
+int lw_packet_rows_end_earlier(struct lw_store *store, int64_t host_id, int64_t now_ns)
+{
+	char sql[1000];
+
+	snprintf(sql, sizeof(sql),
+		"INSERT INTO capture_loss SELECT id, " LAST
+		", %2$lld, 0 FROM capture WHERE " IS_LEFT "; UPDATE capture SET end_ns = " LAST
+		", problem = coalesce(problem,"
+		" 'its reader was killed: what it had not stored is missing') WHERE " IS_LEFT,
+		(long long)host_id, (long long)now_ns);
+	return lw_store_exec(store, sql);
+}
+
 int lw_packet_rows_filter(struct lw_packet_rows *rows, const char *filter)
 {
 	sqlite3_stmt *set = rows->own[SET_FILTER];

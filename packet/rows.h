@@ -73,6 +73,12 @@ int lw_packet_rows_open(struct lw_store *store, const struct lw_capture_row *cap
 	struct lw_packet_rows **ret_rows);
 void lw_packet_rows_close(struct lw_packet_rows *rows);
 
+/**
+ * lw_packet_rows_end_earlier() - end the captures of @host_id whose reader ended without a word (it was
+ * killed): at the last bin that they stored; until @now_ns packets are missing. In a transaction.
+ */
+int lw_packet_rows_end_earlier(struct lw_store *store, int64_t host_id, int64_t now_ns);
+
 /** lw_packet_rows_put() - store @batch. Its bins may name flows whose state came with an earlier one. */
 int lw_packet_rows_put(struct lw_packet_rows *rows, const struct lw_packet_batch *batch);
 
