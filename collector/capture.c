@@ -25,7 +25,7 @@
 #define REST_NS      (150 * LW_NS_PER_MS) /* after this time the last block was handed to us */
 
 enum { MAX_BINS = 1 << 16 };     /* that wait for the writer; beyond it bins grow */
-enum { MAX_ERRORS = 1000 };       /* of a device that is still there */
+enum { MAX_ERRORS = 1000 };      /* of a device that is still there */
 enum { MAX_DISPATCH = 1 << 14 }; /* packets between two looks at the clock */
 
 struct news { /* of a flow of the job's */
@@ -53,8 +53,7 @@ struct lw_capture {
 	int64_t stats_ns, handed_ns, all_flows_ns;
 	uint64_t last_strangers;
 	bool is_narrow, is_broken;
-	uint8_t peers[LW_CAPTURE_MAX_PEERS][16]; /* of the job; one that was stays in the filter */
-	size_t n_peers;                          /* more than that: too many for a filter */
+	struct lw_filter_peers peers; /* of the job; one that was stays */
 	char in_force[LW_FILTER_BYTES];
 
 	pthread_mutex_t lock; /* of all below */
@@ -86,13 +85,19 @@ static void tell_filter(struct lw_capture *c)
 		c->also, *c->also ? ")" : "");
 }
 
-int lw_capture_open(const char *device, const char *filter, struct lw_capture **ret_capture)
+int lw_capture_open(
+	const char *device, const char *filter, struct pcap *tap, struct lw_capture **ret_capture)
 {
 	struct lw_capture *c = calloc(1, sizeof(*c));
+	struct pcap_stat stat;
 	int status = LW_OK;
 
-	if (!c)
+	if (!c) {
+		if (tap)
+			pcap_close(tap);
 		return lw_fail(LW_ERR_NOMEM, "no memory");
+	}
+	c->pcap = tap;
 	c->stop_fd = -1;
 	pthread_mutex_init(&c->lock, NULL);
 	snprintf(c->device, sizeof(c->device), "%s", device && *device ? device : LW_CAPTURE_ANY);
@@ -100,14 +105,14 @@ int lw_capture_open(const char *device, const char *filter, struct lw_capture **
 		status = lw_fail(LW_ERR_LIMIT, "the filter expression is too long");
 	else
 		snprintf(c->also, sizeof(c->also), "%s", filter ? filter : "");
-	if (status == LW_OK)
+	if (status == LW_OK && !tap)
 		status = lw_device_open(c->device, &c->pcap);
 	if (status == LW_OK && *c->also)
 		status = lw_filter_compile(c->pcap, c->also, &c->also_program);
 	c->link = status == LW_OK ? pcap_datalink(c->pcap) : 0;
 	if (status == LW_OK)
 		status = lw_filter_text(
-			NULL, 0, c->link == LW_LINK_ETHERNET, c->in_force, sizeof(c->in_force));
+			&c->peers, c->link == LW_LINK_ETHERNET, c->in_force, sizeof(c->in_force));
 	if (status == LW_OK)
 		status = lw_device_filter(c->pcap, c->in_force, &c->also_program);
 	if (status == LW_OK)
@@ -119,6 +124,8 @@ int lw_capture_open(const char *device, const char *filter, struct lw_capture **
 		return status;
 	}
 	tell_filter(c);
+	if (pcap_stats(c->pcap, &stat) == 0)
+		c->last_dropped = stat.ps_drop;
 	c->interface = strcmp(c->device, LW_CAPTURE_ANY) ? if_nametoindex(c->device) : 0;
 	snprintf(c->link_type, sizeof(c->link_type), "%s", lw_device_link_name(c->pcap));
 	c->flows.mtu_bytes = strcmp(c->device, LW_CAPTURE_ANY) ? lw_device_mtu(c->device) : 0;
@@ -220,6 +227,15 @@ void lw_capture_stop(struct lw_capture *c)
 	c->has_ended_thread = true;
 }
 
+struct pcap *lw_capture_leave(struct lw_capture *c)
+{
+	pcap_t *tap = c->is_broken ? NULL : c->pcap;
+
+	if (tap)
+		c->pcap = NULL;
+	return tap;
+}
+
 void lw_capture_close(struct lw_capture *c)
 {
 	if (!c)
@@ -297,16 +313,6 @@ static bool has_content(const struct lw_packet_batch *batch)
 	return batch->bins.n || batch->states.n || batch->gaps.n;
 }
 
-static void add_peer(struct lw_capture *c, const uint8_t peer[16])
-{
-	for (size_t i = 0; i < c->n_peers && i < LW_CAPTURE_MAX_PEERS; i++)
-		if (!memcmp(c->peers[i], peer, 16))
-			return;
-	if (c->n_peers < LW_CAPTURE_MAX_PEERS)
-		memcpy(c->peers[c->n_peers], peer, 16);
-	c->n_peers += c->n_peers <= LW_CAPTURE_MAX_PEERS;
-}
-
 static void take_news(struct lw_capture *c)
 {
 	struct news *one;
@@ -318,7 +324,7 @@ static void take_news(struct lw_capture *c)
 		else
 			lw_flows_expect(&c->flows, &one->key);
 		if (!one->is_over && one->is_sent && one->key.protocol == IPPROTO_TCP)
-			add_peer(c, one->key.destination);
+			lw_filter_add_peer(&c->peers, one->key.destination);
 	}
 	c->news.n = 0;
 	pthread_mutex_unlock(&c->lock);
@@ -363,12 +369,10 @@ static void hand_over(struct lw_capture *c, int64_t now_ns, bool is_last)
 /* libpcap lets nothing pass while it changes a filter: that moment is an incomplete interval. */
 static void set_filter(struct lw_capture *c)
 {
-	size_t n_peers = c->n_peers <= LW_CAPTURE_MAX_PEERS ? c->n_peers : 0;
 	char text[LW_FILTER_BYTES];
 	int64_t start_ns;
 
-	if (lw_filter_text((const uint8_t(*)[16])c->peers, n_peers, c->link == LW_LINK_ETHERNET,
-		    text, sizeof(text)) < 0 ||
+	if (lw_filter_text(&c->peers, c->link == LW_LINK_ETHERNET, text, sizeof(text)) < 0 ||
 		!strcmp(text, c->in_force))
 		return;
 	start_ns = lw_packet_clock_read(&c->clock);
@@ -398,7 +402,7 @@ static void follow_job(struct lw_capture *c, int64_t now_ns)
 {
 	if (are_strangers_many(c, now_ns))
 		c->is_narrow = true; /* and stays so: coming and going would leave holes */
-	if (c->is_narrow && c->n_peers)
+	if (c->is_narrow)
 		set_filter(c);
 }
 

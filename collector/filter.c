@@ -13,35 +13,45 @@
 static const char openings[] =
 	"(tcp[tcpflags] & tcp-syn != 0) or (ip6[6] = 6 and ip6[53] & 2 != 0)";
 
-static void put_own(FILE *out, const uint8_t (*peers)[16], size_t n_peers)
+void lw_filter_add_peer(struct lw_filter_peers *peers, const uint8_t peer[16])
 {
-	if (n_peers == 0) {
+	for (size_t i = 0; i < peers->n && i < LW_FILTER_MAX_PEERS; i++)
+		if (!memcmp(peers->at[i], peer, 16))
+			return;
+	if (peers->n < LW_FILTER_MAX_PEERS)
+		memcpy(peers->at[peers->n], peer, 16);
+	peers->n += peers->n <= LW_FILTER_MAX_PEERS;
+}
+
+static void put_own(FILE *out, const struct lw_filter_peers *peers)
+{
+	if (peers->n == 0 || peers->n > LW_FILTER_MAX_PEERS) {
 		fputs("tcp or udp port 4791", out);
 		return;
 	}
 	fputs("(tcp and (", out);
-	for (size_t i = 0; i < n_peers; i++) {
+	for (size_t i = 0; i < peers->n; i++) {
 		char address[INET6_ADDRSTRLEN];
 
-		lw_address_text(peers[i], address);
+		lw_address_text(peers->at[i], address);
 		fprintf(out, "%shost %s", i ? " or " : "", address);
 	}
 	fprintf(out, ")) or udp port 4791 or %s", openings);
 }
 
 int lw_filter_text(
-	const uint8_t (*peers)[16], size_t n_peers, bool has_tags, char *text, size_t text_bytes)
+	const struct lw_filter_peers *peers, bool has_tags, char *text, size_t text_bytes)
 {
 	FILE *out = fmemopen(text, text_bytes, "w");
 	int status = LW_OK;
 
 	if (!out)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
-	put_own(out, peers, n_peers);
+	put_own(out, peers);
 	/* The last: all behind the word vlan is read as lying behind a tag. */
 	if (has_tags) {
 		fputs(" or (vlan and (", out);
-		put_own(out, peers, n_peers);
+		put_own(out, peers);
 		fputs("))", out);
 	}
 	if (fflush(out) == EOF || ftell(out) >= (long)text_bytes - 1)

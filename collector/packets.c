@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collector/packets.h"
 
+#include <pcap/pcap.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -38,7 +39,8 @@ static void end(void *user, const struct lw_flow_key *key)
 
 static const struct lw_packet_owner_calls owner_calls = {begin, end};
 
-int lw_packets_open(const struct lw_collect_options *options, struct lw_packets **ret_packets)
+int lw_packets_open(const struct lw_collect_options *options, struct pcap **tap,
+	struct lw_packets **ret_packets)
 {
 	struct lw_packets *packets;
 	struct lw_rundir rundir;
@@ -57,7 +59,9 @@ int lw_packets_open(const struct lw_collect_options *options, struct lw_packets 
 		free(packets);
 		return lw_fail(LW_ERR_NOMEM, "no memory");
 	}
-	status = lw_capture_open(options->pcap_device, options->pcap_filter, &packets->capture);
+	status = lw_capture_open(
+		options->pcap_device, options->pcap_filter, *tap, &packets->capture);
+	*tap = NULL;
 	lw_permission_drop();
 	if (status < 0 && options->must_capture && !rundir.out[0]) {
 		lw_packets_close(packets);
@@ -143,6 +147,17 @@ int lw_packets_finish(struct lw_packets *packets, struct lw_writer *writer)
 	return status == LW_OK ? lw_writer_commit(writer) : status;
 }
 
+struct pcap *lw_packets_leave(struct lw_packets *packets)
+{
+	return packets && packets->capture ? lw_capture_leave(packets->capture) : NULL;
+}
+
+void lw_packets_close_tap(struct pcap *tap)
+{
+	if (tap)
+		pcap_close(tap);
+}
+
 void lw_packets_close(struct lw_packets *packets)
 {
 	if (!packets)
@@ -156,7 +171,7 @@ void lw_packets_close(struct lw_packets *packets)
 int lw_packets_check(const char *device)
 {
 	struct lw_capture *capture;
-	int status = lw_capture_open(device, NULL, &capture);
+	int status = lw_capture_open(device, NULL, NULL, &capture);
 
 	if (status == LW_OK)
 		lw_capture_close(capture);

@@ -38,6 +38,21 @@ def wrong_words_are_told_before_the_command_starts(a):
     assert "--pcap-filter needs --pcap" in done.stderr
 
 
+# Leaves a child that makes a ring, which is none, as often as it is removed.
+LATE = """
+import os, time
+if os.fork(): os._exit(0)
+for fd in range(3): os.close(fd)
+end = time.monotonic() + 1.5
+path = os.environ["LAPWING_DIR"] + "/late.ring"
+while time.monotonic() < end:
+    try: os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    except OSError: break
+try: os.unlink(path)
+except OSError: pass
+"""
+
+
 def without_the_capability_it_says_which_and_with_it_no_root_is_needed(a, b):
     copy = os.path.join(FOLDER, "copy")
     for name in ("bin/lapwing", "bin/lapwingd", "lib/liblapwing.so"):
@@ -57,6 +72,11 @@ def without_the_capability_it_says_which_and_with_it_no_root_is_needed(a, b):
         run(inside(a, *NOBODY, lapwing, "record", "-o", RUN, "--pcap=eth0", "--", *command))
     (one,) = rows("SELECT * FROM v_flow WHERE is_sent = 1")
     assert one["stream_bytes"] == 1 << 20, one
+    # A ring that comes while the collector clears up makes it begin again: with the device that it has.
+    run(inside(a, *NOBODY, lapwing, "record", "-q", "-o", RUN, "--pcap=eth0", "--", "/usr/bin/python3", "-c", LATE), code=None)
+    captures = rows("SELECT * FROM capture")
+    assert len(captures) > 1 and not any(capture["problem"] for capture in captures), captures
+    assert all(capture["end_ns"] for capture in captures), captures
     done = run(inside(a, "setpriv", "--no-new-privs", *NOBODY[1:], lapwing, "record", "-o", quiet, "--pcap", "--", "true"), code=1)
     assert "no_new_privs" in done.stderr, done.stderr
     bound = ["setpriv", "--bounding-set", "-net_raw"]

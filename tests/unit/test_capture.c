@@ -106,7 +106,8 @@ static bool passes(const char *text, const struct bytes *b)
 
 static void the_narrow_filter_keeps_peers_openings_and_roce(void **state)
 {
-	static const uint8_t peers[2][16] = {{[10] = 0xff, 0xff, 10, 0, 0, 2}, {0xfd, [15] = 2}};
+	static const struct lw_filter_peers none,
+		peers = {.at = {{[10] = 0xff, 0xff, 10, 0, 0, 2}, {0xfd, [15] = 2}}, .n = 2};
 	struct bytes peer = tcp_frame(&(struct segment){.from = 9, .to = 2, .flags = 16});
 	struct bytes stranger = tcp_frame(&(struct segment){.from = 9, .to = 3, .flags = 16});
 	struct bytes opening = tcp_frame(&(struct segment){.from = 9, .to = 3, .flags = 2});
@@ -122,8 +123,8 @@ static void the_narrow_filter_keeps_peers_openings_and_roce(void **state)
 	put32(&tagged, 0x00050800);
 	put_ipv4(&tagged, 6, 20, 1, 9, 2);
 	put_tcp(&tagged, &(struct segment){.flags = 16});
-	assert_int_equal(lw_filter_text(peers, 2, true, narrow, sizeof(narrow)), LW_OK);
-	assert_int_equal(lw_filter_text(NULL, 0, true, wide, sizeof(wide)), LW_OK);
+	assert_int_equal(lw_filter_text(&peers, true, narrow, sizeof(narrow)), LW_OK);
+	assert_int_equal(lw_filter_text(&none, true, wide, sizeof(wide)), LW_OK);
 	assert_true(passes(narrow, &peer) && passes(narrow, &opening) && passes(narrow, &roce));
 	assert_true(passes(narrow, &six) && passes(narrow, &tagged));
 	assert_false(passes(narrow, &stranger));
@@ -156,7 +157,7 @@ static struct bytes tagged_frame(uint32_t udp_port)
 /* Behind the word vlan an expression is about what lies behind a tag: the user's must not move ours. */
 static void a_filter_of_the_users_with_vlan_in_it_hides_nothing(void **state)
 {
-	static const uint8_t peers[1][16] = {{[10] = 0xff, 0xff, 10, 0, 0, 2}};
+	struct lw_filter_peers peers = {.at = {{[10] = 0xff, 0xff, 10, 0, 0, 2}}};
 	static const struct {
 		const char *also;
 		bool takes_tagged_dns; /* as it does when it stands alone */
@@ -170,11 +171,10 @@ static void a_filter_of_the_users_with_vlan_in_it_hides_nothing(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char text[LW_FILTER_BYTES];
 
-		for (size_t n_peers = 0; n_peers < 2; n_peers++) {
+		for (peers.n = 0; peers.n < 2; peers.n++) {
 			const char *also = cases[i].also;
 
-			assert_int_equal(
-				lw_filter_text(peers, n_peers, true, text, sizeof(text)), LW_OK);
+			assert_int_equal(lw_filter_text(&peers, true, text, sizeof(text)), LW_OK);
 			if (!either_passes(text, also, &job) || !either_passes(text, also, &roce) ||
 				!either_passes(text, also, &plain))
 				fail_msg("with '%s' the job's packets do not pass", also);
@@ -188,31 +188,32 @@ static void a_filter_of_the_users_with_vlan_in_it_hides_nothing(void **state)
 
 static void the_largest_filter_still_compiles_and_one_too_long_is_refused(void **state)
 {
-	uint8_t peers[32][16];
+	struct lw_filter_peers peers = {.n = 0};
 	char text[LW_FILTER_BYTES];
 	pcap_t *pcap = dead_device(DLT_EN10MB), *cooked = dead_device(276);
 
 	(void)state;
 	for (int i = 0; i < 32; i++) {
-		memset(peers[i], 0xfd, 16);
-		peers[i][15] = (uint8_t)i;
+		uint8_t peer[16] = {0xfd, [15] = (uint8_t)i};
+
+		lw_filter_add_peer(&peers, peer);
+		lw_filter_add_peer(&peers, peer);
 	}
-	assert_int_equal(
-		lw_filter_text((const uint8_t(*)[16])peers, 32, true, text, sizeof(text)), LW_OK);
+	assert_int_equal(lw_filter_text(&peers, true, text, sizeof(text)), LW_OK);
 	for (int i = 0; i < 2; i++) {
 		struct bpf_program program;
 
-		assert_int_equal(
-			lw_filter_text((const uint8_t(*)[16])peers, 32, i == 0, text, sizeof(text)),
-			LW_OK);
+		assert_int_equal(lw_filter_text(&peers, i == 0, text, sizeof(text)), LW_OK);
 		assert_int_equal(
 			pcap_compile(i ? cooked : pcap, &program, text, 1, PCAP_NETMASK_UNKNOWN),
 			0);
 		assert_true(program.bf_len < 4096); /* what the kernel takes */
 		pcap_freecode(&program);
 	}
-	assert_int_equal(
-		lw_filter_text((const uint8_t(*)[16])peers, 32, true, text, 200), LW_ERR_LIMIT);
+	assert_int_equal(lw_filter_text(&peers, true, text, 200), LW_ERR_LIMIT);
+	lw_filter_add_peer(&peers, (const uint8_t[16]){9}); /* one too many: all of them */
+	assert_int_equal(lw_filter_text(&peers, true, text, sizeof(text)), LW_OK);
+	assert_null(strstr(text, "host"));
 	pcap_close(pcap);
 	pcap_close(cooked);
 }

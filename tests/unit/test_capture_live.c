@@ -83,7 +83,7 @@ static void what_was_sent_is_taken_while_it_is_read(void **state)
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
 
 	(void)state;
-	if (lw_capture_open("lo", "", &capture) < 0)
+	if (lw_capture_open("lo", "", NULL, &capture) < 0)
 		fail_msg("%s", lw_error_text());
 	assert_int_equal(lw_capture_start(capture), LW_OK);
 	start_ns = lw_clock_ns();
@@ -120,12 +120,12 @@ static void one_that_never_started_closes(void **state)
 	struct lw_capture *capture;
 
 	(void)state;
-	assert_int_equal(lw_capture_open("lo", "port 9", &capture), LW_OK);
+	assert_int_equal(lw_capture_open("lo", "port 9", NULL, &capture), LW_OK);
 	assert_null(lw_capture_take(capture));
 	lw_capture_close(capture);
 	lw_capture_close(NULL);
-	assert_int_equal(lw_capture_open("lo", "prot 9", &capture), LW_ERR_USAGE);
-	assert_int_equal(lw_capture_open("nosuch0", "", &capture), LW_ERR_IO);
+	assert_int_equal(lw_capture_open("lo", "prot 9", NULL, &capture), LW_ERR_USAGE);
+	assert_int_equal(lw_capture_open("nosuch0", "", NULL, &capture), LW_ERR_IO);
 }
 
 int main(void)
