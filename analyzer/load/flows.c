@@ -4,6 +4,10 @@
 #include <string.h>
 
 #include "analyzer/load/load.h"
+#include "base/units.h"
+
+/* A longer one is the sum of a time in which nobody knew yet whose flow it was: of no use but as a sum. */
+#define MAX_BIN_NS (10 * LW_NS_PER_MS)
 
 static int add_flow(struct lw_loader *loader, sqlite3_stmt *row)
 {
@@ -58,7 +62,7 @@ static int add_bin(struct lw_loader *loader, sqlite3_stmt *row)
 	flow->payload_bytes += bin.payload_bytes;
 	flow->repeated_bytes += count(row, 7);
 	flow->n_retransmitted += bin.n_retransmitted;
-	if (flow->from_rank == LW_NONE && flow->to_rank == LW_NONE)
+	if ((flow->from_rank == LW_NONE && flow->to_rank == LW_NONE) || count(row, 9) > MAX_BIN_NS)
 		return LW_OK;
 	return lw_vec_push(&flow->bins, bin);
 }
@@ -76,7 +80,7 @@ int lw_load_flows(struct lw_loader *loader)
 	if (status == LW_OK)
 		status = lw_load_each(loader,
 			"SELECT f.n, b.bin_ns, b.n_frames, b.frame_bytes, b.n_packets, b.wire_bytes,"
-			" b.payload_bytes, b.repeated_bytes, b.n_retransmitted FROM packet_bin b JOIN"
+			" b.payload_bytes, b.repeated_bytes, b.n_retransmitted, b.last_ns - b.bin_ns FROM packet_bin b JOIN"
 			" (SELECT id, row_number() OVER (ORDER BY id) AS n FROM flow) f ON f.id = b.flow_id"
 			" ORDER BY f.n, b.bin_ns",
 			add_bin);
