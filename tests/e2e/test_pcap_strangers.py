@@ -85,12 +85,44 @@ def what_the_user_asks_for_is_captured_too(a, b):
         assert (bins["n"] > 100) == (n > 0), bins
 
 
+# RoCE packets of 16 bytes to the queue pairs argv[1:], one each in a ms.
+ROCE = """
+import socket, struct, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for psn in range(400):
+    for qp in sys.argv[1:]:
+        s.sendto(struct.pack("!BBHII", 4, 0, 65535, int(qp), psn) + bytes(20), ("127.0.0.1", 4791))
+    time.sleep(0.001)
+"""
+
+
+def flows_of_queue_pairs_are_the_jobs(a, b):
+    """The double of libibverbs has two that are connected to each other, 1 and 2, at an address of ours; nobody has 99."""
+    gids = os.path.join(FOLDER, "ports/1/gids")
+    os.makedirs(gids)
+    for i, text in enumerate(("fe80:0000:0000:0000:0001:0002:0003:0004", "0000:0000:0000:0000:0000:ffff:7f00:0001")):
+        with open(os.path.join(gids, str(i)), "w", encoding="ascii") as file:
+            file.write(text + "\n")
+    talk = f"/usr/bin/python3 -c '{ROCE}' 1 2 99 & "
+    verbs = f"LD_LIBRARY_PATH={BUILD}/tests/verbs FAKE_VERBS_SYSFS={FOLDER} {BUILD}/tests/verbs_cases rc; wait"
+    run(inside(a, os.path.join(BUILD, "bin", "lapwing"), "record", "-q", "--pcap=lo", "-o", RUN, "--", "sh", "-c", talk + verbs))
+    (process,) = rows("SELECT DISTINCT process_id AS id FROM rdma_qp")
+    flows = rows("SELECT f.*, v.n_packets, v.payload_bytes FROM flow f JOIN v_flow v ON v.flow_id = f.id WHERE f.protocol = 'roce'"
+                 " ORDER BY f.is_other, f.destination_qp")
+    assert [(one["destination_qp"], one["is_other"], one["process_id"], one["peer_process_id"], one["n_packets"]) for one in flows] == [
+        (1, 0, process["id"], process["id"], 400), (2, 0, process["id"], process["id"], 400), (None, 1, None, None, 400)], flows
+    (bins,) = rows("SELECT count(*) AS n, max(b.last_ns - b.bin_ns) AS longest FROM packet_bin b JOIN flow f ON f.id = b.flow_id"
+                   " WHERE f.protocol = 'roce' AND NOT f.is_other")
+    assert bins["n"] > 200 and bins["longest"] < 1_000_000, bins
+
+
 def main():
     with two_hosts("lwPs", "lwPt") as (a, b):
         run(inside(a, "ip", "neigh", "add", "198.18.201.77", "lladdr", "02:00:00:00:00:02", "dev", "eth0"))
         two_thousand_flows_of_others_make_some_rows_a_second(a, b)
         one_that_moves_much_is_named_by_the_second(a, b)
         what_the_user_asks_for_is_captured_too(a, b)
+        flows_of_queue_pairs_are_the_jobs(a, b)
 
 
 if __name__ == "__main__":
