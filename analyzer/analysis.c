@@ -75,6 +75,8 @@ int lw_analysis_open(const char *const *paths, size_t n_paths,
 		tell(options->progress, "fitting costs");
 		status = fit(analysis);
 	}
+	if (status == LW_OK)
+		status = lw_run_reach(analysis->run, analysis->has_fit ? &analysis->fit : NULL);
 	if (status == LW_OK) {
 		tell(options->progress, "simulating other settings");
 		status = lw_advise(analysis->run, &analysis->advice);

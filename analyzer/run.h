@@ -2,7 +2,7 @@
 /*
  * run.h - a run in memory: what every analyzer stage reads and the next ones add to.
  *
- *	load -> match -> step -> (align) -> phase -> overlap -> network -> fit -> model -> simulate -> advise
+ *	load -> match -> step -> (align) -> phase -> overlap -> network -> fit -> (reach) -> model -> simulate -> advise
  *
  * Each field says which stage fills it; a stage writes only its own. Times are int64 ns of the host
  * clock of that rank (one host: one clock), LW_NS_UNKNOWN where nobody could know.
@@ -303,12 +303,13 @@ bool lw_run_may_store(const struct lw_run *run, size_t index);
 double lw_rank_sent_bytes(const struct lw_rank *rank, int64_t at_ns);
 
 /**
- * lw_end_bytes() - payload that one end sent (@is_sent) or received by @at_ns, likewise.
+ * lw_end_bytes() - payload that one end sent or received (@way) by @at_ns, likewise.
  * @hint: 0 at first; then it is quick for times that come in their order
  */
-double lw_end_bytes(const struct lw_tcp_end *end, int64_t at_ns, bool is_sent, size_t *hint);
+double lw_end_bytes(const struct lw_tcp_end *end, int64_t at_ns, enum lw_end_way way, size_t *hint);
 
-/** lw_end_sent_bytes(), lw_end_received_bytes() - all of it. */
+/** lw_end_total_bytes(), lw_end_sent_bytes(), lw_end_received_bytes() - all of it. */
+double lw_end_total_bytes(const struct lw_tcp_end *end, enum lw_end_way way);
 double lw_end_sent_bytes(const struct lw_tcp_end *end);
 double lw_end_received_bytes(const struct lw_tcp_end *end);
 
@@ -337,6 +338,9 @@ int lw_run_phases(struct lw_run *run);  /* reconstruct/phase.c: the four phases 
 int lw_run_overlap(struct lw_run *run); /* reconstruct/overlap.c: compute, hidden, exposed, idle */
 int lw_run_cores(struct lw_run *run);   /* reconstruct/cores.c: cores used, and waited for */
 int lw_run_network(struct lw_run *run); /* network/network.c: who sent what to whom, links */
+struct lw_fit;
+int lw_run_reach(struct lw_run *run,
+	const struct lw_fit *fit); /* network/reach.c: operations against links; NULL: no fit */
 int lw_run_store_results(
 	struct lw_run *run); /* reconstruct/results.c: tables step, phase, overlap, diag */
 

@@ -30,7 +30,11 @@ struct lw_nic_series { /* one counter of one device */
 struct lw_nic { /* a row of table device: a NIC, an RDMA port, the packet queues of the CPUs */
 	size_t store;
 	int64_t id, host_id, namespace_key;
+	int64_t clock; /* of its host */
+	/* Recordings of one host each look at its devices: the one that was watched longest stands for all. */
+	int32_t same_as; /* that one, index into run->nics; its own where it is that */
 	char *kind, *name, *driver, *addresses;
+	char *on_name; /* interface that it lies on, "" = none or not known */
 	uint64_t mtu_bytes, speed_bytes_per_s; /* 0 = not known */
 	bool is_loopback, is_gone;
 	lw_vec(struct lw_nic_series) series;
@@ -45,6 +49,14 @@ struct lw_tcp_reading { /* totals so far but for rtt_ns */
 struct lw_curve_point { /* payload so far */
 	int64_t at_ns;
 	uint64_t sent_bytes, received_bytes;
+	uint64_t
+		read_bytes; /* of those received: fetched by RDMA READ, of which the peer tells nothing */
+};
+
+enum lw_end_way {
+	LW_END_RECEIVED,
+	LW_END_SENT,
+	LW_END_READ, /* lw_curve_point.read_bytes */
 };
 
 struct lw_tcp_end { /* one end of a TCP connection, or an RDMA queue pair with a peer */
@@ -53,30 +65,46 @@ struct lw_tcp_end { /* one end of a TCP connection, or an RDMA queue pair with a
 	bool is_rdma;           /* then addresses are GIDs, ports the numbers of queue pairs */
 	int64_t process_id;     /* 0 = of no recorded process */
 	int32_t rank;           /* LW_NONE = of no rank */
-	int32_t nic;            /* index into run->nics, LW_NONE = not known */
+	int32_t nic; /* index into run->nics, of those that stand for others; LW_NONE = not known */
 	char local[LW_ADDRESS_BYTES], peer[LW_ADDRESS_BYTES];
 	int local_port, peer_port;
 	lw_vec(struct lw_curve_point) curve; /* as hooked, else as the kernel acknowledged */
 	lw_vec(struct lw_tcp_reading) tcp;   /* by at_ns */
-	/* network */
+	struct { /* RDMA: completed requests, as packets of its path's MTU */
+		uint32_t mtu_bytes;
+		uint64_t n_messages, n_packets;          /* sent; of a read: the one that asks */
+		uint64_t n_read_packets;                 /* that it was answered with */
+		uint64_t n_received, n_received_packets; /* messages that a receive took */
+		uint64_t unfinished_bytes;               /* posted, and no completion was seen */
+	} rdma;
 	int32_t peer_rank; /* LW_NONE = no rank has the other end */
-	bool is_older;     /* of another process, from before the recording */
+	int32_t peer_end;  /* the other end, index into run->ends; LW_NONE likewise */
+	bool is_older;     /* network: of another process, from before the recording */
 };
 
 struct lw_packet_bin { /* a flow in a millisecond */
 	int64_t bin_ns;
 	uint64_t wire_bytes, payload_bytes, n_retransmitted;
+	uint64_t n_psn_gaps, n_naks; /* RoCE: lost before the tap; refused by who sends this flow */
 };
 
 struct lw_packet_flow { /* one direction between two ends, as captured */
 	size_t store;
 	char *protocol, *source, *destination;
 	int source_port, destination_port;
-	int32_t from_rank, to_rank; /* load: as the collector said; network: joined by addresses */
+	int64_t destination_qp;     /* of RoCE; 0 = none */
+	int32_t from_rank, to_rank; /* as the collector said, else by the addresses of ends */
 	bool is_other;
+	bool is_roce;
+	bool is_whole;      /* its capture kept all of it by the ms: of its own job, or a file */
+	bool is_repeat;     /* another capture saw it too, and that one counts */
+	int64_t clock;      /* of its times; compares with that of a rank */
+	int64_t capture_id; /* of its store */
 	uint64_t n_frames, frame_bytes, n_packets, wire_bytes, payload_bytes, repeated_bytes,
-		n_retransmitted;
+		n_retransmitted, n_psn_gaps, n_naks;
 	int64_t missing_bytes;
+	int64_t capture_start_ns,
+		capture_end_ns;            /* of its capture; LW_NS_UNKNOWN: it did not say */
 	lw_vec(struct lw_packet_bin) bins; /* of flows of the job only, by bin_ns */
 };
 
@@ -84,15 +112,17 @@ struct lw_packet_flow { /* one direction between two ends, as captured */
 
 struct lw_net_link { /* network: from one rank to another, all their connections */
 	int32_t from, to;
-	double step_bytes;       /* payload a counted step; a whole run without steps */
-	double run_bytes;        /* payload, whole run */
-	double rdma_bytes;       /* of run_bytes: by RDMA */
-	double acked_bytes;      /* by the kernel's account; NAN */
-	double packet_bytes;     /* as captured, what was sent twice once; NAN */
-	double busy_bytes_per_s; /* acked while something was in flight; NAN */
+	double step_bytes;                  /* payload a counted step; a whole run without steps */
+	double run_bytes;                   /* payload, whole run */
+	double rdma_bytes, rdma_step_bytes; /* of run_bytes, step_bytes: by RDMA */
+	double acked_bytes;                 /* by the kernel's account; NAN */
+	double packet_bytes;                /* as captured, what was sent twice once; NAN */
+	double busy_bytes_per_s;            /* acked while something was in flight; NAN */
 	double busy_ns, rwnd_limited_frac, sndbuf_limited_frac; /* NAN = not known */
 	double rtt_ns, min_rtt_ns;                              /* median, least; NAN */
-	double n_retransmits, n_segments;                       /* NAN */
+	double n_retransmits, n_segments; /* of TCP by TCP_INFO, of RDMA by packets; NAN */
+	double n_psn_gaps,
+		n_naks;   /* RDMA: packets lost before the tap, refused by the other end; NAN */
 	bool is_loopback; /* nothing is lost there: what is sent again was late */
 };
 
@@ -108,7 +138,10 @@ struct lw_net_rank { /* network */
 	double capacity_bytes_per_s; /* NAN = nothing tells */
 	int capacity_from;           /* enum lw_capacity_from */
 	double used_frac;            /* of it, during the steps; NAN */
-	int32_t nic;                 /* that most of it leaves by, LW_NONE */
+	double busy_ns;              /* something was in flight there, whole run; NAN */
+	double wire_factor;          /* bytes on the wire for one of payload; 1 = not known */
+	double fitted_bytes_per_s; /* after fit: what it sends at the fitted seconds a byte, with headers; NAN */
+	int32_t nic;               /* that most of it leaves by, LW_NONE */
 };
 
 enum lw_capacity_from {
@@ -139,14 +172,17 @@ struct lw_net_candidate { /* traffic of a NIC that is not between ranks */
 	double outside_frac; /* of its bytes: while its rank was in no operation; NAN */
 };
 
-struct lw_net_account { /* network: bytes of one NIC */
+struct lw_net_account { /* network: bytes of one NIC, or RDMA port; NAN where it counts none */
 	int32_t nic;
 	double tx_bytes, rx_bytes, tx_packets, rx_packets; /* as its counters grew */
 	double job_tx_bytes, job_rx_bytes; /* payload of the ranks' connections, repeats included */
 	double header_tx_bytes, header_rx_bytes; /* of those */
 	bool is_packet_counted; /* headers by counted packets or segments; else by MTU, assumed */
-	double other_tx_bytes, other_rx_bytes;      /* what is left: unattributed */
-	double other_step_bytes;                    /* both directions, a counted step; NAN */
+	double other_tx_bytes, other_rx_bytes; /* what is left: unattributed */
+	double other_step_bytes;               /* both directions, a counted step; NAN */
+	/* of an RDMA port: packets of what libibverbs was asked for, its acknowledgements at most; beyond; NAN */
+	double job_tx_packets, job_rx_packets, other_tx_packets, other_rx_packets;
+	const char *may_be; /* who else, where no candidate is seen; NULL = nothing to be told */
 	lw_vec(struct lw_net_candidate) candidates; /* most bytes first */
 };
 
@@ -165,17 +201,74 @@ struct lw_net_op { /* network: operations of one kind and size in the counted st
 	double expected_bytes; /* by the algorithm that it looks like, mean over ranks; NAN */
 };
 
-struct lw_net_slowed {         /* network: operations that resent segments held up */
-	double n_retransmits;  /* whole run, links between ranks; NAN = not known */
-	double frac;           /* of segments sent; NAN */
-	uint32_t n_ops, n_hit; /* compared; with a retransmit while they ran */
-	uint32_t n_slowed;     /* of those, slower than without by more than LW_SLOWED_FRAC */
-	double lost_ns;        /* their time beyond what they take without, added up */
-	double normal_frac;    /* how much longer the slowed ones took, mean */
-	bool is_fastest; /* nothing ran without retransmits: compared with the fastest tenth */
+/* What may hold up an operation, as far as something recorded tells (network/cause.c). */
+enum lw_net_cause {
+	LW_CAUSE_RESENT, /* segments were sent again */
+	LW_CAUSE_WINDOW, /* the receiver's window held TCP back */
+	LW_CAUSE_BUFFER, /* the send buffer held it back */
+	LW_CAUSE_QUEUE,  /* round trips far above what is usual on the connection */
+	LW_CAUSE_DEVICE, /* a NIC or port counted pauses, marks, drops */
+	LW_N_CAUSES
+};
+
+#define LW_NET_LOSS_FRAC 5e-4 /* of segments sent again: beyond what timers resend by mistake */
+
+enum lw_net_against { /* what slowed operations were compared with, the best first */
+	LW_AGAINST_NONE,
+	LW_AGAINST_CALM,    /* those of their kind and size without the cause */
+	LW_AGAINST_FIT,     /* a + b bytes, fitted to those of their kind without any cause */
+	LW_AGAINST_FASTEST, /* the fastest tenth of their kind and size */
+};
+
+/* network: operations that one cause touched; several may touch the same. */
+struct lw_net_caused {
+	uint32_t n_hit;       /* ran while it was there */
+	uint32_t n_ops;       /* compared: of sizes with something to compare with */
+	uint32_t n_compared;  /* of those: hit */
+	uint32_t n_slowed;    /* of those: slower than without by more than a tenth */
+	uint32_t n_alone;     /* of those: no other cause slowed them */
+	double lost_ns;       /* of the slowed: beyond what they take without, added up */
+	double lost_alone_ns; /* of that: in those */
+	double normal_frac;   /* how much longer the slowed ones took, mean */
+	int against;          /* enum lw_net_against, the worst that was used for a slowed one */
+	double resolution_ns; /* of its times */
+	double amount;        /* whole run: segments, ns held, ns with such round trips, counts */
+	int32_t from, to;     /* link with most of it, LW_NONE */
+	int32_t nic;          /* DEVICE: with most of it, LW_NONE */
+	const char *counter;  /* DEVICE: the one that grew most, of the run's nics; NULL */
+	double worst_amount;  /* of that link or counter */
+};
+
+struct lw_net_slowed {        /* network: operations that something held up */
+	double n_retransmits; /* whole run, links between ranks; NAN = not known */
+	double frac;          /* of segments sent; NAN */
+	bool is_by_port;      /* RDMA without a capture: what its ports counted, whoever sent it */
 	int32_t worst_from, worst_to; /* link with most retransmits, LW_NONE */
 	double worst_n;
-	double resolution_ns; /* of the times of retransmits */
+	struct lw_net_caused by[LW_N_CAUSES];
+	uint32_t n_ops, n_hit, n_slowed; /* each operation once, whatever touched it */
+	double lost_ns;
+};
+
+/* What keeps operations below what the slowest way out carries; a bit each. */
+enum lw_net_reason {
+	LW_REASON_LATENCY, /* the fixed cost of an operation */
+	LW_REASON_WINDOW,
+	LW_REASON_BUFFER,
+	LW_REASON_SLOWED, /* those that struct lw_net_slowed tells of */
+	LW_REASON_CORES,  /* ranks wait for cores */
+	LW_REASON_IDLE,   /* nothing was in flight: the library waited, added up, copied */
+	LW_N_REASONS
+};
+
+/* network, after fit: allreduces against the way out that holds them up most. */
+struct lw_net_reach {
+	int32_t rank;       /* whose it is, LW_NONE = not known */
+	double fitted_frac; /* of its capacity, at the fitted seconds a byte; NAN */
+	double mean_frac;   /* of its capacity, as the operations of the counted steps ran */
+	double mean_bytes, mean_ns, alpha_ns; /* of one operation; alpha NAN = not known */
+	unsigned reasons;            /* 1 << enum lw_net_reason: what the run shows, if it is low */
+	double reason[LW_N_REASONS]; /* of the time of operations, CORES: of a step; NAN */
 };
 
 struct lw_network {
@@ -195,10 +288,17 @@ struct lw_network {
 	lw_vec(struct lw_net_op) ops;     /* most bytes first */
 	bool are_ops_captured; /* by the millisecond; else between samples in proportion */
 	struct lw_net_slowed slowed;
+	struct lw_net_reach reach;
 };
 
 /** lw_algorithm_name() - "ring", "not known". */
 const char *lw_algorithm_name(enum lw_algorithm algorithm);
+
+/** lw_net_cause_name() - "segments sent again". */
+const char *lw_net_cause_name(enum lw_net_cause cause);
+
+/** lw_net_is_low() - operations stay far below what the slowest way out carries. */
+bool lw_net_is_low(const struct lw_net_reach *reach);
 
 /** lw_net_is_physical() - the speed that its driver tells is that of a link: known, and not made up. */
 bool lw_net_is_physical(const struct lw_nic *nic);

@@ -258,9 +258,11 @@ static int show(struct watch *w)
 	int status;
 
 	lw_settings_read(&settings);
+	w->app.is_nic_hidden = settings.is_nic_hidden;
 	w->app.view_after = settings.view > 0 ? settings.view : 0;
 	status = lw_screen_run(&w->app, &w->options.screen);
 	settings.view = w->app.current;
+	settings.is_nic_hidden = w->app.is_nic_hidden;
 	if (status == LW_OK && (!w->app.live || w->app.current != 0))
 		lw_settings_write(&settings);
 	return status;

@@ -90,10 +90,12 @@ static int show(struct lw_app *app, const struct options *options)
 	lw_settings_read(&settings);
 	if (options->view)
 		settings.view = lw_view_find(options->view);
+	app->is_nic_hidden = settings.is_nic_hidden;
 	if (settings.view >= 0)
 		lw_app_show(app, settings.view);
 	status = lw_screen_run(app, &options->screen);
 	settings.view = app->current;
+	settings.is_nic_hidden = app->is_nic_hidden;
 	if (status == LW_OK && lw_settings_write(&settings) < 0) {
 		lw_cli_say("the view is not remembered: %s", lw_error_text());
 		lw_error_clear();

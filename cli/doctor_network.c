@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +12,29 @@
 #include "cli/cmd.h"
 #include "cli/doctor.h"
 #include "collector/netlink.h"
+#include "collector/tcp_diag.h"
+
+static void ignore(void *user, struct nlmsghdr *message)
+{
+	(void)user;
+	(void)message;
+}
+
+/* The socket opens without inet_diag too: only a question tells. */
+static bool can_list_tcp(int diag_fd)
+{
+	char *buffer = diag_fd < 0 ? NULL : malloc(LW_NETLINK_BUFFER_BYTES);
+	struct lw_tcp_list_request request;
+	bool can;
+
+	if (!buffer)
+		return false;
+	lw_tcp_request_list(&request);
+	can = lw_netlink_dump(diag_fd, &request.head, buffer, ignore, NULL) == LW_OK;
+	lw_error_clear();
+	free(buffer);
+	return can;
+}
 
 void lw_doctor_check_samplers(
 	const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer)
@@ -22,7 +46,7 @@ void lw_doctor_check_samplers(
 	if (lw_netns_open(0, &sockets) < 0)
 		lw_error_clear();
 	has_nics = sockets.route_fd >= 0;
-	has_tcp = sockets.diag_fd >= 0;
+	has_tcp = can_list_tcp(sockets.diag_fd);
 	lw_netns_close(&sockets);
 	if (!has_nics && !has_tcp)
 		lw_doctor_say(answer, LW_DOCTOR_NO,
@@ -31,7 +55,8 @@ void lw_doctor_check_samplers(
 		lw_doctor_say(answer, has_nics && has_tcp ? LW_DOCTOR_YES : LW_DOCTOR_UNSURE,
 			"%s, %s, %s; of ranks in network namespaces of their own %s",
 			has_nics ? "NICs" : "no NICs",
-			has_tcp ? "TCP connections" : "no TCP connections",
+			has_tcp ? "TCP connections"
+				: "no TCP_INFO of connections (this kernel has no inet_diag loaded: sudo modprobe -a inet_diag tcp_diag; in a container, on its host)",
 			access("/sys/class/infiniband", F_OK) == 0 ? "RDMA ports"
 								   : "no RDMA port is here",
 			lw_netns_may_enter() ? "too" : "not, without CAP_SYS_ADMIN");

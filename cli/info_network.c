@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info_network.c - what `lapwing info` says of the network: devices, connections, samplers, captures. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "base/units.h"
@@ -32,10 +33,15 @@ void lw_info_put_text(struct lw_json *json, const char *key, sqlite3_stmt *row, 
 	lw_json_string(json, key, (const char *)sqlite3_column_text(row, i));
 }
 
+#define MOVED(counter)                                                                                \
+	"(SELECT max(value) - min(value) FROM counter_sample s JOIN counter c ON c.id = s.counter_id" \
+	" WHERE s.device_id = v.device_id AND c.name = '" counter "')"
 static const char devices_sql[] =
 	"SELECT kind, name, driver, coalesce(rx_bytes, 0), coalesce(tx_bytes, 0), n_samples,"
-	" speed_bytes_per_s, mtu_bytes, namespace_key, addresses, first_ns, gone_ns, on_name FROM v_device"
-	" ORDER BY kind, coalesce(rx_bytes, 0) + coalesce(tx_bytes, 0) DESC, name, first_ns";
+	" speed_bytes_per_s, mtu_bytes, namespace_key, addresses, first_ns, gone_ns, on_name,"
+	" " MOVED("rx_packets") ", " MOVED(
+		"tx_packets") " FROM v_device v"
+			      " ORDER BY kind, coalesce(rx_bytes, 0) + coalesce(tx_bytes, 0) DESC, name, first_ns";
 static const char samplers_sql[] =
 	"SELECT name, period_ns, actual_period_ns, n_samples, n_late, n_failed, cpu_ns FROM sampler"
 	" ORDER BY name";
@@ -72,6 +78,15 @@ static void print_device(sqlite3_stmt *row, struct lw_json *json)
 	char in[LW_UNIT_TEXT_BYTES], out[LW_UNIT_TEXT_BYTES], speed[LW_UNIT_TEXT_BYTES] = "";
 
 	(void)json;
+	if (rx_bytes + tx_bytes <= 0 && !strcmp(lw_store_column_text(row, 0), "rdma_port") &&
+		sqlite3_column_int64(row, 13) + sqlite3_column_int64(row, 14) > 0) {
+		/* soft-RoCE counts packets only */
+		printf("  device     %s%s%s%s: %s packets in, %s out, %s samples\n",
+			lw_store_column_text(row, 1), *detail ? " (" : "", detail,
+			*detail ? ")" : "", lw_store_column_text(row, 13),
+			lw_store_column_text(row, 14), lw_store_column_text(row, 5));
+		return;
+	}
 	if (rx_bytes + tx_bytes <= 0) /* hosts of containers have hundreds of these */
 		return;
 	if (sqlite3_column_type(row, 6) != SQLITE_NULL)

@@ -15,9 +15,9 @@
 
 #include "base/err.h"
 #include "base/units.h"
-#include "collector/device.h"
 #include "collector/filter.h"
 #include "collector/packet_clock.h"
+#include "collector/tap.h"
 
 #define HAND_OVER_NS (100 * LW_NS_PER_MS)
 #define ALL_FLOWS_NS LW_NS_PER_S        /* so often totals of known flows are handed over */
@@ -106,7 +106,7 @@ int lw_capture_open(
 	else
 		snprintf(c->also, sizeof(c->also), "%s", filter ? filter : "");
 	if (status == LW_OK && !tap)
-		status = lw_device_open(c->device, &c->pcap);
+		status = lw_tap_open(c->device, &c->pcap);
 	if (status == LW_OK && *c->also)
 		status = lw_filter_compile(c->pcap, c->also, &c->also_program);
 	c->link = status == LW_OK ? pcap_datalink(c->pcap) : 0;
@@ -114,7 +114,7 @@ int lw_capture_open(
 		status = lw_filter_text(
 			&c->peers, c->link == LW_LINK_ETHERNET, c->in_force, sizeof(c->in_force));
 	if (status == LW_OK)
-		status = lw_device_filter(c->pcap, c->in_force, &c->also_program);
+		status = lw_tap_filter(c->pcap, c->in_force, &c->also_program);
 	if (status == LW_OK)
 		status = lw_flows_open(&c->flows, LW_FLOWS_DEFAULT, emit, c);
 	if (status == LW_OK)
@@ -127,8 +127,8 @@ int lw_capture_open(
 	if (pcap_stats(c->pcap, &stat) == 0)
 		c->last_dropped = stat.ps_drop;
 	c->interface = strcmp(c->device, LW_CAPTURE_ANY) ? if_nametoindex(c->device) : 0;
-	snprintf(c->link_type, sizeof(c->link_type), "%s", lw_device_link_name(c->pcap));
-	c->flows.mtu_bytes = strcmp(c->device, LW_CAPTURE_ANY) ? lw_device_mtu(c->device) : 0;
+	snprintf(c->link_type, sizeof(c->link_type), "%s", lw_tap_link_name(c->pcap));
+	c->flows.mtu_bytes = strcmp(c->device, LW_CAPTURE_ANY) ? lw_tap_mtu(c->device) : 0;
 	c->start_ns = lw_packet_clock_read(&c->clock);
 	c->stats_ns = c->handed_ns = c->all_flows_ns = c->start_ns;
 	*ret_capture = c;
@@ -376,7 +376,7 @@ static void set_filter(struct lw_capture *c)
 		!strcmp(text, c->in_force))
 		return;
 	start_ns = lw_packet_clock_read(&c->clock);
-	if (lw_device_filter(c->pcap, text, &c->also_program) < 0)
+	if (lw_tap_filter(c->pcap, text, &c->also_program) < 0)
 		return; /* the old one stays */
 	add_gap(c, start_ns, lw_packet_clock_read(&c->clock), 0);
 	strcpy(c->in_force, text);

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -54,15 +55,49 @@ static int open_socket(int protocol, unsigned groups)
 	return fd;
 }
 
+/* The netlink ones. */
+static const struct socket_kind {
+	size_t offset;
+	int protocol;
+	unsigned groups;
+	const char *what;
+} kinds[] = {
+	{offsetof(struct lw_netns_sockets, route_fd), NETLINK_ROUTE, 0, "interfaces"},
+	{offsetof(struct lw_netns_sockets, notify_fd), NETLINK_ROUTE,
+		GROUP(RTNLGRP_LINK) | GROUP(RTNLGRP_IPV4_IFADDR) | GROUP(RTNLGRP_IPV6_IFADDR),
+		"interfaces that come and go"},
+	{offsetof(struct lw_netns_sockets, diag_fd), NETLINK_SOCK_DIAG, 0, "TCP connections"},
+	{offsetof(struct lw_netns_sockets, ended_fd), NETLINK_SOCK_DIAG,
+		GROUP(SKNLGRP_INET_TCP_DESTROY) | GROUP(SKNLGRP_INET6_TCP_DESTROY),
+		"ends of TCP connections"},
+};
+enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+static int *fd_of(struct lw_netns_sockets *sockets, size_t kind)
+{
+	return (int *)(void *)((char *)sockets + kinds[kind].offset);
+}
+
+static void add_missing(struct lw_netns_sockets *sockets, const char *what)
+{
+	size_t n = strlen(sockets->missing);
+
+	snprintf(sockets->missing + n, sizeof(sockets->missing) - n, "%s%s (%s)", n ? ", " : "",
+		what, strerror(errno));
+}
+
 static void open_sockets(struct lw_netns_sockets *sockets)
 {
-	sockets->route_fd = open_socket(NETLINK_ROUTE, 0);
-	sockets->notify_fd = open_socket(NETLINK_ROUTE,
-		GROUP(RTNLGRP_LINK) | GROUP(RTNLGRP_IPV4_IFADDR) | GROUP(RTNLGRP_IPV6_IFADDR));
-	sockets->diag_fd = open_socket(NETLINK_SOCK_DIAG, 0);
-	sockets->ended_fd = open_socket(NETLINK_SOCK_DIAG,
-		GROUP(SKNLGRP_INET_TCP_DESTROY) | GROUP(SKNLGRP_INET6_TCP_DESTROY));
+	for (size_t i = 0; i < N_KINDS; i++) {
+		int *fd = fd_of(sockets, i);
+
+		*fd = open_socket(kinds[i].protocol, kinds[i].groups);
+		if (*fd < 0)
+			add_missing(sockets, kinds[i].what);
+	}
 	sockets->ioctl_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (sockets->ioctl_fd < 0)
+		add_missing(sockets, "ethtool");
 }
 
 struct visit {
@@ -93,7 +128,7 @@ int lw_netns_open(pid_t pid, struct lw_netns_sockets *ret_sockets)
 	struct visit visit = {pid, 0, ret_sockets};
 	pthread_t thread;
 
-	*ret_sockets = (struct lw_netns_sockets){-1, -1, -1, -1, -1};
+	*ret_sockets = (struct lw_netns_sockets){-1, -1, -1, -1, -1, ""};
 	if (!pid || lw_netns_key(pid) == lw_netns_key(0)) {
 		open_sockets(ret_sockets);
 	} else {
@@ -106,13 +141,13 @@ int lw_netns_open(pid_t pid, struct lw_netns_sockets *ret_sockets)
 			"the network namespace of pid %d cannot be entered: %s", (int)pid,
 			strerror(visit.error));
 	if (ret_sockets->route_fd < 0 && ret_sockets->diag_fd < 0)
-		return lw_fail(LW_ERR_IO, "netlink: %s", strerror(errno));
+		return lw_fail(LW_ERR_IO, "netlink: %s", ret_sockets->missing);
 	return LW_OK;
 }
 
 bool lw_netns_may_enter(void)
 {
-	struct lw_netns_sockets sockets = {-1, -1, -1, -1, -1};
+	struct lw_netns_sockets sockets = {-1, -1, -1, -1, -1, ""};
 	struct visit visit = {0, 0, &sockets};
 	pthread_t thread;
 
@@ -126,13 +161,12 @@ bool lw_netns_may_enter(void)
 
 void lw_netns_close(struct lw_netns_sockets *sockets)
 {
-	int *const fds[] = {&sockets->route_fd, &sockets->notify_fd, &sockets->diag_fd,
-		&sockets->ended_fd, &sockets->ioctl_fd};
+	for (size_t i = 0; i <= N_KINDS; i++) {
+		int *fd = i < N_KINDS ? fd_of(sockets, i) : &sockets->ioctl_fd;
 
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
-		if (*fds[i] >= 0)
-			close(*fds[i]);
-		*fds[i] = -1;
+		if (*fd >= 0)
+			close(*fd);
+		*fd = -1;
 	}
 }
 

@@ -19,11 +19,12 @@ enum { LW_NETLINK_BUFFER_BYTES = 1 << 16 };
 
 /* The sockets of one namespace; -1 = not open. */
 struct lw_netns_sockets {
-	int route_fd;  /* links, addresses, statistics */
-	int notify_fd; /* says when those change */
-	int diag_fd;   /* TCP connections */
-	int ended_fd;  /* says when one ends */
-	int ioctl_fd;  /* ethtool */
+	int route_fd;      /* links, addresses, statistics */
+	int notify_fd;     /* says when those change */
+	int diag_fd;       /* TCP connections */
+	int ended_fd;      /* says when one ends */
+	int ioctl_fd;      /* ethtool */
+	char missing[256]; /* which cannot be opened, and why; "" = none */
 };
 
 /** lw_netns_key() - inode of the namespace of @pid (0: own). Return: key, 0 = cannot be seen. */
@@ -31,7 +32,7 @@ uint64_t lw_netns_key(pid_t pid);
 
 /**
  * lw_netns_open() - make the sockets in the namespace of @pid (0: own).
- * Return: LW_OK, LW_ERR_UNSUPPORTED: that namespace may not be entered, LW_ERR_IO.
+ * Return: LW_OK (some may be missing), LW_ERR_UNSUPPORTED: that namespace may not be entered, LW_ERR_IO.
  */
 int lw_netns_open(pid_t pid, struct lw_netns_sockets *ret_sockets);
 void lw_netns_close(struct lw_netns_sockets *sockets);

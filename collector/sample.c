@@ -41,8 +41,11 @@ enum {
 struct lw_schedule {
 	int64_t due_ns, period_ns, actual_period_ns;
 	double cost_ns; /* of one look, averaged */
-	int64_t cpu_ns, longest_ns;
-	uint64_t n_samples, n_late, n_failed;
+	int64_t longest_ns;
+	struct tally {
+		int64_t cpu_ns;
+		uint64_t n_samples, n_late, n_failed;
+	} sum, stored; /* of this collector; of that in its row, beside that of collectors before it */
 };
 
 int64_t lw_sample_period_ns(const char *text)
@@ -110,6 +113,8 @@ static void add_namespace(struct lw_samplers *samplers, int32_t pid, uint64_t ke
 	if (lw_netns_open(pid, &netns->sockets) < 0)
 		lw_samplers_trouble(
 			samplers, "%s: its NICs and sockets are not sampled", lw_error_text());
+	else if (*netns->sockets.missing)
+		lw_samplers_trouble(samplers, "not sampled: %s", netns->sockets.missing);
 	lw_error_clear();
 }
 
@@ -118,8 +123,8 @@ static void drop_namespace(struct lw_samplers *samplers, size_t i)
 {
 	struct lw_netns *netns = samplers->namespaces.at[i];
 
-	lw_devices_sweep(samplers, LW_DEVICE_NIC, netns->key, ++samplers->pass);
 	lw_tcp_forget_namespace(samplers, netns->key);
+	lw_devices_sweep(samplers, LW_DEVICE_NIC, netns->key, ++samplers->pass);
 	lw_netns_close(&netns->sockets);
 	free(netns);
 	samplers->namespaces.at[i] = samplers->namespaces.at[--samplers->namespaces.n];
@@ -157,7 +162,7 @@ static void look_at_cpu_soon(struct lw_samplers *samplers)
 {
 	for (size_t i = 0; i < N_SAMPLERS; i++)
 		if (table[i].sample == lw_sample_cpu)
-			samplers->schedule[i].due_ns = 0;
+			samplers->schedule[i].due_ns = lw_clock_ns();
 }
 
 void lw_samplers_process(struct lw_samplers *samplers, const struct lw_process *process)
@@ -247,15 +252,15 @@ static void charge(
 	if (cost_ns < (double)wall_ns / WALL_PER_CPU)
 		cost_ns = (double)wall_ns / WALL_PER_CPU;
 	/* The first look finds out what there is: it says nothing of the others. */
-	if (schedule->n_samples)
+	if (schedule->sum.n_samples)
 		schedule->cost_ns +=
 			(cost_ns - schedule->cost_ns) /
-			(double)(schedule->n_samples < LOOKS_TO_LEARN ? schedule->n_samples
-								      : LOOKS_TO_LEARN);
-	schedule->cpu_ns += cpu_ns;
+			(double)(schedule->sum.n_samples < LOOKS_TO_LEARN ? schedule->sum.n_samples
+									  : LOOKS_TO_LEARN);
+	schedule->sum.cpu_ns += cpu_ns;
 	if (wall_ns > schedule->longest_ns)
 		schedule->longest_ns = wall_ns;
-	schedule->n_samples++;
+	schedule->sum.n_samples++;
 	wanted_ns = schedule->cost_ns / table[i].cpu_frac;
 	if (wanted_ns > (double)LW_SAMPLE_MAX_NS)
 		wanted_ns = (double)LW_SAMPLE_MAX_NS;
@@ -275,7 +280,7 @@ static void run_one(struct lw_samplers *samplers, size_t i)
 
 	samplers->n_failed = 0;
 	table[i].sample(samplers);
-	schedule->n_failed += samplers->n_failed;
+	schedule->sum.n_failed += samplers->n_failed;
 	charge(samplers, i, lw_clock_id_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns,
 		lw_clock_ns() - wall_ns, lw_readings_waiting(samplers->rows) - n_rows);
 }
@@ -292,7 +297,8 @@ void lw_samplers_run(struct lw_samplers *samplers, int64_t now_ns)
 		if (table[i].sample == lw_sample_tcp_list)
 			look_where_processes_are(samplers);
 		run_one(samplers, i);
-		schedule->n_late += schedule->n_samples > 1 && late_ns > schedule->period_ns / 2;
+		schedule->sum.n_late +=
+			schedule->sum.n_samples > 1 && late_ns > schedule->period_ns / 2;
 		/* in step with the first one, unless it is far behind */
 		schedule->due_ns += schedule->actual_period_ns;
 		if (schedule->due_ns <= now_ns)
@@ -332,14 +338,17 @@ int lw_samplers_store(struct lw_samplers *samplers)
 
 	status = lw_readings_store(samplers->rows, samplers->devices.at, samplers->devices.n);
 	for (size_t i = 0; i < N_SAMPLERS && status == LW_OK; i++) {
-		const struct lw_schedule *schedule = &samplers->schedule[i];
+		struct lw_schedule *schedule = &samplers->schedule[i];
+		const struct tally *sum = &schedule->sum, *stored = &schedule->stored;
 		const struct lw_sampler_row row = {table[i].name, schedule->period_ns,
-			schedule->actual_period_ns, schedule->cpu_ns, schedule->longest_ns,
-			schedule->n_samples, schedule->n_late, schedule->n_failed};
+			schedule->actual_period_ns, sum->cpu_ns - stored->cpu_ns,
+			schedule->longest_ns, sum->n_samples - stored->n_samples,
+			sum->n_late - stored->n_late, sum->n_failed - stored->n_failed};
 
 		if (!period_ns(samplers, i))
 			continue;
 		status = lw_readings_store_sampler(samplers->rows, &row);
+		schedule->stored = schedule->sum;
 	}
 	if (n >= LOOKS_TO_LEARN)
 		samplers->row_ns +=

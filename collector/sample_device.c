@@ -28,13 +28,15 @@ static struct lw_device *add_device(struct lw_samplers *samplers, enum lw_device
 	uint64_t namespace_key, uint32_t number, const char *name)
 {
 	struct lw_device *device = NULL;
+	size_t n = 0;
 
-	if (samplers->devices.n < LW_DEVICES_MAX)
+	for (size_t i = 0; i < samplers->devices.n; i++)
+		n += samplers->devices.at[i]->kind == kind;
+	if (n < LW_DEVICES_MAX)
 		device = calloc(1, sizeof(*device));
 	if (!device || lw_vec_push(&samplers->devices, device) < 0) {
 		free(device);
-		lw_samplers_trouble(samplers, "more than %d devices: the others are not sampled",
-			LW_DEVICES_MAX);
+		samplers->has_refused = true;
 		return NULL;
 	}
 	device->id = lw_readings_next_device(samplers->rows);
@@ -49,6 +51,18 @@ static struct lw_device *add_device(struct lw_samplers *samplers, enum lw_device
 	return device;
 }
 
+static void end(struct lw_samplers *samplers, struct lw_device *device)
+{
+	lw_device_last(samplers, device);
+	if (device->gone_ns)
+		return;
+	device->gone_ns = samplers->now_ns;
+	device->is_dirty = true;
+	if (device->dir_fd >= 0)
+		close(device->dir_fd);
+	device->dir_fd = -1;
+}
+
 struct lw_device *lw_device_find(struct lw_samplers *samplers, enum lw_device_kind kind,
 	uint64_t namespace_key, uint32_t number, const char *name)
 {
@@ -57,13 +71,13 @@ struct lw_device *lw_device_find(struct lw_samplers *samplers, enum lw_device_ki
 	for (size_t i = 0; i < samplers->devices.n && !device; i++) {
 		struct lw_device *one = samplers->devices.at[i];
 
-		/* ports have numbers of their device: their names tell them apart */
+		/* ports have numbers of their device, fixtures none: their names tell them apart */
 		if (is_there(one, kind, namespace_key, number) &&
-			(kind == LW_DEVICE_NIC || !strcmp(one->name, name)))
+			((kind == LW_DEVICE_NIC && number) || !strcmp(one->name, name)))
 			device = one;
 	}
 	if (device && strcmp(device->name, name) != 0) {
-		lw_device_end(samplers, device);
+		end(samplers, device);
 		device = NULL;
 	}
 	if (!device)
@@ -148,7 +162,8 @@ static void add_row(struct lw_samplers *samplers, const struct lw_device *device
 	series->row_ns = at_ns;
 }
 
-static void follow(struct lw_samplers *samplers, struct lw_device *device, struct lw_series *series,
+/* Return: the reading is what the next one is compared with. */
+static bool follow(struct lw_samplers *samplers, struct lw_device *device, struct lw_series *series,
 	bool is_alone, int64_t at_ns)
 {
 	enum lw_counter_change change;
@@ -157,12 +172,15 @@ static void follow(struct lw_samplers *samplers, struct lw_device *device, struc
 	if (!series->row_ns) {
 		series->total = lw_counter_first(series->reading, series->scale);
 		add_row(samplers, device, series, at_ns);
-		return;
+		return true;
 	}
 	change = lw_counter_step(
 		series->bits, series->last_reading, series->reading, is_alone, &delta);
 	if (change == LW_COUNTER_SAME)
-		return;
+		return true;
+	/* A sum over CPUs falls when one goes offline, and has its part again when that comes back. */
+	if (change == LW_COUNTER_RESET && device->kind == LW_DEVICE_SOFTNET)
+		return false;
 	if (series->at_ns > series->row_ns)
 		add_row(samplers, device, series, series->at_ns); /* unchanged until here */
 	series->total = lw_counter_add(series->total, delta, series->scale);
@@ -173,6 +191,7 @@ static void follow(struct lw_samplers *samplers, struct lw_device *device, struc
 
 		lw_readings_add_break(samplers->rows, &row, change == LW_COUNTER_WRAPPED);
 	}
+	return true;
 }
 
 void lw_device_commit(struct lw_samplers *samplers, struct lw_device *device, int64_t at_ns)
@@ -187,8 +206,8 @@ void lw_device_commit(struct lw_samplers *samplers, struct lw_device *device, in
 	lw_vec_foreach (series, &device->series) {
 		if (!series->has_reading)
 			continue;
-		follow(samplers, device, series, n_fell <= 1, at_ns);
-		series->last_reading = series->reading;
+		if (follow(samplers, device, series, n_fell <= 1, at_ns))
+			series->last_reading = series->reading;
 		series->at_ns = at_ns;
 		series->has_reading = false;
 	}
@@ -205,18 +224,6 @@ void lw_device_last(struct lw_samplers *samplers, struct lw_device *device)
 			add_row(samplers, device, series, series->at_ns);
 }
 
-void lw_device_end(struct lw_samplers *samplers, struct lw_device *device)
-{
-	lw_device_last(samplers, device);
-	if (device->gone_ns)
-		return;
-	device->gone_ns = samplers->now_ns;
-	device->is_dirty = true;
-	if (device->dir_fd >= 0)
-		close(device->dir_fd);
-	device->dir_fd = -1;
-}
-
 void lw_devices_sweep(struct lw_samplers *samplers, enum lw_device_kind kind,
 	uint64_t namespace_key, unsigned pass)
 {
@@ -225,8 +232,13 @@ void lw_devices_sweep(struct lw_samplers *samplers, enum lw_device_kind kind,
 
 		if (device->kind == kind && device->namespace_key == namespace_key &&
 			device->pass != pass && !device->gone_ns)
-			lw_device_end(samplers, device);
+			end(samplers, device);
 	}
+	if (samplers->has_refused)
+		lw_samplers_trouble(samplers, "more than %d %s: the others are not sampled",
+			LW_DEVICES_MAX,
+			kind == LW_DEVICE_NIC ? "network interfaces" : "RDMA ports");
+	samplers->has_refused = false;
 }
 
 void lw_device_free(struct lw_device *device)

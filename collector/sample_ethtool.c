@@ -134,8 +134,11 @@ static void read_stats(
 {
 	struct ethtool_map *map = device->ethtool;
 	struct ethtool_stats *stats;
+	uint32_t n_stats = count_stats(netns, device);
 
-	if (count_stats(netns, device) != map->n_stats) {
+	if (!n_stats)
+		return; /* the driver resets just now */
+	if (n_stats != map->n_stats) {
 		lw_device_rekey(device); /* queues were added or taken away */
 		read_names(netns, device, map);
 		return;

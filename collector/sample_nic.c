@@ -187,9 +187,11 @@ static void list_links(struct lw_samplers *samplers, struct lw_netns *netns)
 	int status;
 
 	samplers->pass++;
+	samplers->has_refused = false;
 	netns->must_list = false;
 	status = lw_netlink_dump(
 		netns->sockets.route_fd, &request.head, samplers->buffer, take_link, &listing);
+	netns->is_full = samplers->has_refused;
 	if (status == LW_OK)
 		lw_devices_sweep(samplers, LW_DEVICE_NIC, netns->key, samplers->pass);
 	if (status == LW_OK)
@@ -213,7 +215,7 @@ static void take_stats(void *user, struct nlmsghdr *message)
 		return;
 	device = lw_device_number(samplers, LW_DEVICE_NIC, listing->netns->key, head->ifindex);
 	if (!device) {
-		listing->netns->must_list = true;
+		listing->netns->must_list |= !listing->netns->is_full;
 		return;
 	}
 	stats = lw_netlink_attribute((const char *)head + NLMSG_ALIGN(sizeof(*head)),
@@ -295,8 +297,7 @@ static void sample_folder(struct lw_samplers *samplers, const char *name)
 	uint64_t key = samplers->namespaces.n ? samplers->namespaces.at[0]->key : 0;
 	struct lw_device *device;
 	int64_t number, speed_mbit;
-	char path[300], link[PATH_MAX];
-	ssize_t n;
+	char path[300], driver[sizeof(device->driver)];
 	int fd;
 
 	snprintf(path, sizeof(path), "class/net/%s", name);
@@ -317,11 +318,8 @@ static void sample_folder(struct lw_samplers *samplers, const char *name)
 	speed_mbit = file_number(fd, "speed");
 	lw_device_set_number(device, &device->speed_bytes_per_s,
 		speed_mbit > 0 && speed_mbit < INT32_MAX ? speed_mbit * MBIT_BYTES_PER_S : -1);
-	n = readlinkat(fd, "device/driver", link, sizeof(link) - 1);
-	link[n > 0 ? n : 0] = '\0';
-	if (n > 0 && strrchr(link, '/'))
-		lw_device_set(
-			device, device->driver, sizeof(device->driver), strrchr(link, '/') + 1);
+	if (lw_sysfs_driver(fd, "device/driver", driver, sizeof(driver)))
+		lw_device_set(device, device->driver, sizeof(device->driver), driver);
 	read_files(samplers, device);
 }
 

@@ -23,11 +23,12 @@ static const struct rdma_counter {
 };
 enum { N_COUNTERS = sizeof(counters) / sizeof(counters[0]), LIST_PERIODS = 10, PORTS_MAX = 256 };
 
+#define ROOT "class/infiniband"
+
 static void describe(struct lw_device *device, const char *rdma_name, int root_fd)
 {
-	char line[256], link[PATH_MAX];
+	char line[256], driver[sizeof(device->driver)];
 	int64_t speed_bytes_per_s = -1;
-	ssize_t n;
 
 	if (lw_sysfs_line(device->dir_fd, "rate", line, sizeof(line)))
 		lw_sysfs_rate(line, strlen(line), &speed_bytes_per_s);
@@ -35,11 +36,8 @@ static void describe(struct lw_device *device, const char *rdma_name, int root_f
 	if (lw_sysfs_line(device->dir_fd, "gid_attrs/ndevs/0", line, sizeof(line)))
 		lw_device_set(device, device->on_name, sizeof(device->on_name), line);
 	snprintf(line, sizeof(line), "%.200s/device/driver", rdma_name);
-	n = readlinkat(root_fd, line, link, sizeof(link) - 1);
-	link[n > 0 ? n : 0] = '\0';
-	if (n > 0 && strrchr(link, '/'))
-		lw_device_set(
-			device, device->driver, sizeof(device->driver), strrchr(link, '/') + 1);
+	if (lw_sysfs_driver(root_fd, line, driver, sizeof(driver)))
+		lw_device_set(device, device->driver, sizeof(device->driver), driver);
 }
 
 static void find_files(struct lw_samplers *samplers, struct lw_device *device)
@@ -51,6 +49,8 @@ static void find_files(struct lw_samplers *samplers, struct lw_device *device)
 
 		if (n == -ENOENT || n == -ENOTDIR)
 			continue;
+		if (n > 0 && !strncmp(text, "N/A", 3))
+			continue; /* "N/A (no PMA)": mlx4, virtual functions */
 		if (n == -EACCES || n == -EPERM)
 			lw_samplers_trouble(samplers, "%s: %s: %s", device->name, counters[i].file,
 				strerror(-n));
@@ -59,6 +59,13 @@ static void find_files(struct lw_samplers *samplers, struct lw_device *device)
 	}
 	if (!device->files.n)
 		lw_samplers_trouble(samplers, "%s: has no counters that are known", device->name);
+}
+
+/* A device or a port that went away just now is no trouble, and many hosts have none. */
+static void cannot_list(struct lw_samplers *samplers, const char *path, int error)
+{
+	if (error < 0 && error != -ENOENT && error != -ENODEV)
+		lw_samplers_trouble(samplers, "%.150s: %s", path, strerror(-error));
 }
 
 static void list_port(struct lw_samplers *samplers, const char *rdma_name, const char *port)
@@ -70,10 +77,12 @@ static void list_port(struct lw_samplers *samplers, const char *rdma_name, const
 
 	if (lw_sysfs_number(port, strlen(port), &number) < 0 || number > PORTS_MAX)
 		return;
-	snprintf(path, sizeof(path), "class/infiniband/%.255s/ports/%.255s", rdma_name, port);
+	snprintf(path, sizeof(path), ROOT "/%.255s/ports/%.255s", rdma_name, port);
 	fd = lw_sysfs_open(samplers, path);
-	if (fd < 0)
+	if (fd < 0) {
+		cannot_list(samplers, path, fd);
 		return;
+	}
 	snprintf(name, sizeof(name), "%.55s/%d", rdma_name, (int)number);
 	device = lw_device_find(samplers, LW_DEVICE_RDMA_PORT, 0, (uint32_t)number, name);
 	if (!device) {
@@ -84,7 +93,7 @@ static void list_port(struct lw_samplers *samplers, const char *rdma_name, const
 	if (device->dir_fd >= 0)
 		close(device->dir_fd);
 	device->dir_fd = fd;
-	root_fd = lw_sysfs_open(samplers, "class/infiniband");
+	root_fd = lw_sysfs_open(samplers, ROOT);
 	describe(device, rdma_name, root_fd);
 	if (root_fd >= 0)
 		close(root_fd);
@@ -98,8 +107,10 @@ static void list_device(struct lw_samplers *samplers, const char *rdma_name)
 	DIR *listing;
 	int fd;
 
-	snprintf(path, sizeof(path), "class/infiniband/%.255s/ports", rdma_name);
+	snprintf(path, sizeof(path), ROOT "/%.255s/ports", rdma_name);
 	fd = lw_sysfs_open(samplers, path);
+	if (fd < 0)
+		cannot_list(samplers, path, fd);
 	listing = fd < 0 ? NULL : fdopendir(fd);
 	for (int n = 0; listing && n < PORTS_MAX && (entry = readdir(listing)); n++)
 		if (entry->d_name[0] != '.')
@@ -131,7 +142,7 @@ void lw_sample_rdma(struct lw_samplers *samplers)
 
 	if ((*n_looks)++ % LIST_PERIODS == 0) {
 		samplers->pass++;
-		lw_sysfs_list(samplers, "class/infiniband", list_device);
+		cannot_list(samplers, ROOT, lw_sysfs_list(samplers, ROOT, list_device));
 		lw_devices_sweep(samplers, LW_DEVICE_RDMA_PORT, 0, samplers->pass);
 	}
 	for (size_t i = 0; i < samplers->devices.n; i++)

@@ -7,7 +7,7 @@
 #include "collector/sample_tcp.h"
 #include "schema/event.h"
 
-enum { HOST_ID = 1, LOSS_TEXT_BYTES = 200 };
+enum { LOSS_TEXT_BYTES = 200 };
 
 enum statement {
 	ADD_COUNTER,
@@ -55,8 +55,11 @@ static const char *const statement_sql[N_STATEMENTS] = {
 		"INSERT INTO cores(process_id, at_ns, n_online, allowed, n_allowed, quota_frac)"
 		" VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
 	[PUT_SAMPLER] =
-		"INSERT OR REPLACE INTO sampler(name, period_ns, actual_period_ns, n_samples,"
-		" n_late, n_failed, cpu_ns, longest_ns) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+		"INSERT INTO sampler(name, period_ns, actual_period_ns, n_samples,"
+		" n_late, n_failed, cpu_ns, longest_ns) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+		" ON CONFLICT(name) DO UPDATE SET period_ns = ?2, actual_period_ns = ?3,"
+		" n_samples = n_samples + ?4, n_late = n_late + ?5, n_failed = n_failed + ?6,"
+		" cpu_ns = cpu_ns + ?7, longest_ns = max(longest_ns, ?8)",
 };
 
 struct registered {
@@ -207,14 +210,15 @@ void lw_readings_add_trouble(struct lw_readings *rows, const char *text)
 {
 	size_t i;
 
-	for (i = 0; i < rows->n_troubles && strcmp(rows->troubles[i].text, text) != 0; i++)
+	for (i = 0; i < rows->n_troubles &&
+		    strncmp(rows->troubles[i].text, text, LOSS_TEXT_BYTES - 1) != 0;
+		i++)
 		;
-	if (i == LW_TROUBLES_MAX) {
+	if (i == LW_TROUBLES_MAX) /* the last of them stands for all that are different again */
 		i = LW_TROUBLES_MAX - 1;
-		snprintf(rows->troubles[i].text, LOSS_TEXT_BYTES, "and others");
-	} else if (i == rows->n_troubles) {
-		snprintf(rows->troubles[rows->n_troubles++].text, LOSS_TEXT_BYTES, "%s", text);
-	}
+	else if (i == rows->n_troubles)
+		snprintf(rows->troubles[rows->n_troubles++].text, LOSS_TEXT_BYTES, "%s",
+			i == LW_TROUBLES_MAX - 1 ? "and others" : text);
 	rows->troubles[i].n++;
 }
 

@@ -137,6 +137,18 @@ bool lw_sysfs_line(int dir_fd, const char *path, char *line, size_t line_bytes)
 	return n > 0 && line[0];
 }
 
+bool lw_sysfs_driver(int dir_fd, const char *path, char *name, size_t name_bytes)
+{
+	char link[PATH_MAX];
+	ssize_t n = readlinkat(dir_fd, path, link, sizeof(link) - 1);
+
+	link[n > 0 ? n : 0] = '\0';
+	if (!strrchr(link, '/'))
+		return false;
+	snprintf(name, name_bytes, "%s", strrchr(link, '/') + 1);
+	return true;
+}
+
 int lw_sysfs_open(const struct lw_samplers *samplers, const char *path)
 {
 	char whole[PATH_MAX];

@@ -11,327 +11,61 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <uthash.h>
 
 #include "base/address.h"
+#include "base/err.h"
 #include "base/units.h"
+#include "collector/tcp_follow.h"
+
+#define BRIEF_NS (2 * LW_NS_PER_S) /* the hook's word of a short one may come that much later */
 
 enum {
-	OWN_MAX = 10000,     /* connections of the job that are followed at once */
-	OTHERS_MAX = 4096,   /* and of other processes */
-	STORED_MAX = 100000, /* of others, in a run */
-	PENDING_MAX = 4096,  /* announced by the hook, not found yet */
-	PENDING_LOOKS = 5,   /* then it is not there any more */
-	SHORT_MAX = 1024,    /* ended before they were announced */
+	PENDING_LOOKS = 5, /* then what was announced is not there any more */
 	BATCH = 64,
 	ANSWER_BYTES = LW_NETLINK_BUFFER_BYTES / BATCH,
-	FEW = 64,               /* so many of the job are asked for every time */
-	REST_LOOKS = 10,        /* else those unchanged for so long every REST_LOOKS-th time */
-	OTHERS_BYTES = 1 << 16, /* what another process's must move to be stored */
+	FEW = 64,        /* so many of the job are asked for every time */
+	REST_LOOKS = 10, /* else those unchanged for so long every REST_LOOKS-th time */
 };
-
-struct key {
-	uint64_t namespace_key, cookie;
-};
-
-struct connection {
-	struct key key;
-	struct lw_tcp_connection_row row;
-	struct inet_diag_sockid id;
-	struct lw_tcp_values values; /* last, or the first while it is not stored */
-	int64_t row_ns, seen_ns;
-	uint32_t n_unchanged, n_missing;
-	uint8_t family;
-	bool is_own, is_stored;
-	UT_hash_handle hh;
-};
-
-struct pending {
-	int64_t process_id;
-	uint64_t namespace_key;
-	uint8_t local[16], peer[16];
-	uint16_t local_port, peer_port;
-	uint32_t n_asked;
-	bool is_found;
-};
-
-/* One that came and went between two looks: its whole life is in this one account. */
-struct brief {
-	struct lw_tcp_seen seen;
-	uint64_t namespace_key;
-	int64_t at_ns;
-};
-#define BRIEF_NS (2 * LW_NS_PER_S) /* the hook's word of it may come that much later */
-
-struct lw_tcp {
-	struct connection *connections;
-	size_t n_own, n_others, n_others_stored;
-	unsigned n_looks;
-	uint32_t sequence;
-	lw_vec(struct pending) pending;
-	lw_vec(struct brief) briefs;
-	struct lw_owned *owned; /* sockets of the job's processes, by the last look */
-	/* of the question that is asked just now */
-	struct lw_samplers *samplers;
-	struct lw_netns *netns;
-	uint64_t n_over;
-};
-
-/* ---- one reading ------------------------------------------------------------------------------------ */
-
-static void add_row(struct lw_samplers *samplers, struct connection *one, int64_t at_ns)
-{
-	const struct lw_tcp_row row = {one->row.id, at_ns, one->values};
-
-	lw_readings_add_tcp(samplers->rows, &row);
-	one->row_ns = at_ns;
-}
-
-static void store(struct lw_samplers *samplers, struct connection *one)
-{
-	one->is_stored = true;
-	one->row.id = lw_readings_next_connection(samplers->rows);
-	one->row.device_id = lw_owner_device(samplers, &one->row);
-	lw_readings_add_connection(samplers->rows, &one->row);
-	add_row(samplers, one, one->seen_ns);
-}
-
-static int64_t moved_bytes(const struct lw_tcp_values *values)
-{
-	return (values->acked_bytes > 0 ? values->acked_bytes : 0) +
-	       (values->received_bytes > 0 ? values->received_bytes : 0);
-}
-
-static void read_values(struct lw_samplers *samplers, struct connection *one,
-	const struct lw_tcp_values *values, int64_t at_ns)
-{
-	struct lw_tcp *tcp = samplers->tcp;
-
-	one->row.last_ns = at_ns;
-	one->n_missing = 0;
-	if (!one->is_stored) {
-		if (moved_bytes(values) - moved_bytes(&one->values) < OTHERS_BYTES)
-			return;
-		if (tcp->n_others_stored >= STORED_MAX) {
-			tcp->n_over++;
-			return;
-		}
-		tcp->n_others_stored++;
-		store(samplers, one);
-	}
-	if (!memcmp(&one->values, values, sizeof(*values))) {
-		one->n_unchanged++;
-		one->seen_ns = at_ns;
-		return;
-	}
-	if (one->seen_ns > one->row_ns)
-		add_row(samplers, one, one->seen_ns); /* unchanged until here */
-	one->values = *values;
-	one->seen_ns = at_ns;
-	one->n_unchanged = 0;
-	add_row(samplers, one, at_ns);
-}
-
-static void become_own(struct lw_samplers *samplers, struct connection *one, int64_t process_id)
-{
-	one->is_own = true;
-	one->row.process_id = process_id;
-	samplers->tcp->n_own++;
-	samplers->tcp->n_others--;
-	if (one->is_stored)
-		lw_readings_add_connection(samplers->rows, &one->row);
-	else
-		store(samplers, one);
-}
-
-static struct connection *find(struct lw_tcp *tcp, uint64_t cookie)
-{
-	const struct key key = {tcp->netns->key, cookie};
-	struct connection *one;
-
-	HASH_FIND(hh, tcp->connections, &key, sizeof(key), one);
-	return one;
-}
-
-static struct connection *add(struct lw_samplers *samplers, const struct lw_tcp_seen *seen,
-	uint64_t namespace_key, int64_t process_id, int64_t at_ns)
-{
-	struct lw_tcp *tcp = samplers->tcp;
-	struct connection *one = NULL;
-
-	if (process_id ? tcp->n_own < OWN_MAX : tcp->n_others < OTHERS_MAX)
-		one = calloc(1, sizeof(*one));
-	if (!one) {
-		tcp->n_over++;
-		return NULL;
-	}
-	one->key = (struct key){namespace_key, seen->cookie};
-	one->id = seen->id;
-	one->family = seen->family;
-	one->values = seen->values;
-	one->seen_ns = at_ns;
-	one->is_own = process_id != 0;
-	one->row = (struct lw_tcp_connection_row){.process_id = process_id,
-		.inode = seen->inode,
-		.namespace_key = namespace_key,
-		.local_port = seen->local_port,
-		.peer_port = seen->peer_port,
-		.first_ns = at_ns,
-		.last_ns = at_ns};
-	memcpy(one->row.local, seen->local, sizeof(seen->local));
-	memcpy(one->row.peer, seen->peer, sizeof(seen->peer));
-	HASH_ADD(hh, tcp->connections, key, sizeof(one->key), one);
-	*(one->is_own ? &tcp->n_own : &tcp->n_others) += 1;
-	if (one->is_own)
-		store(samplers, one);
-	return one;
-}
-
-/* Its last rows; it is not followed any more. */
-static void drop(struct lw_samplers *samplers, struct connection *one, bool has_ended)
-{
-	struct lw_tcp *tcp = samplers->tcp;
-
-	if (one->is_stored) {
-		if (one->seen_ns > one->row_ns)
-			add_row(samplers, one, one->seen_ns);
-		one->row.has_ended = has_ended;
-		lw_readings_add_connection(samplers->rows, &one->row);
-	}
-	*(one->is_own ? &tcp->n_own : &tcp->n_others) -= 1;
-	HASH_DEL(tcp->connections, one);
-	free(one);
-}
-
-/* ---- ends --------------------------------------------------------------------------------------------- */
-
-static bool is_same(const struct pending *pending, const struct brief *brief)
-{
-	const struct lw_tcp_seen *seen = &brief->seen;
-
-	return pending->namespace_key == brief->namespace_key &&
-	       pending->local_port == seen->local_port && pending->peer_port == seen->peer_port &&
-	       !memcmp(pending->local, seen->local, sizeof(seen->local)) &&
-	       !memcmp(pending->peer, seen->peer, sizeof(seen->peer));
-}
-
-static void settle(struct lw_samplers *samplers, const struct brief *brief, int64_t process_id)
-{
-	struct lw_tcp *tcp = samplers->tcp;
-	struct connection *one;
-
-	if (!process_id && (moved_bytes(&brief->seen.values) < OTHERS_BYTES ||
-				   tcp->n_others_stored >= STORED_MAX))
-		return;
-	one = add(samplers, &brief->seen, brief->namespace_key, process_id, brief->at_ns);
-	if (!one)
-		return;
-	if (!one->is_stored) {
-		tcp->n_others_stored++;
-		store(samplers, one);
-	}
-	drop(samplers, one, true);
-}
-
-/* Those that the hook has not claimed by @before_ns are somebody else's. */
-static void settle_older(struct lw_samplers *samplers, int64_t before_ns)
-{
-	struct lw_tcp *tcp = samplers->tcp;
-	size_t n_kept = 0;
-
-	for (size_t i = 0; i < tcp->briefs.n; i++) {
-		if (tcp->briefs.at[i].at_ns < before_ns)
-			settle(samplers, &tcp->briefs.at[i], 0);
-		else
-			tcp->briefs.at[n_kept++] = tcp->briefs.at[i];
-	}
-	tcp->briefs.n = n_kept;
-}
-
-static void take_brief(struct lw_samplers *samplers, const struct lw_tcp_seen *seen, int64_t at_ns)
-{
-	struct lw_tcp *tcp = samplers->tcp;
-	const struct brief brief = {*seen, tcp->netns->key, at_ns};
-	struct pending *pending;
-
-	lw_vec_foreach (pending, &tcp->pending) {
-		if (!is_same(pending, &brief))
-			continue;
-		pending->is_found = true;
-		settle(samplers, &brief, pending->process_id);
-		return;
-	}
-	if (tcp->briefs.n == SHORT_MAX)
-		settle_older(samplers, INT64_MAX);
-	if (lw_vec_push(&tcp->briefs, brief) < 0)
-		lw_error_clear();
-}
-
-static void take_ended(void *user, struct nlmsghdr *message)
-{
-	struct lw_tcp *tcp = user;
-	int64_t at_ns = lw_clock_ns();
-	struct connection *one;
-	struct lw_tcp_seen seen;
-
-	if (lw_tcp_parse(message, &seen) < 0 || !seen.has_values)
-		return;
-	one = find(tcp, seen.cookie);
-	if (!one) {
-		take_brief(tcp->samplers, &seen, at_ns);
-		return;
-	}
-	read_values(tcp->samplers, one, &seen.values, at_ns);
-	drop(tcp->samplers, one, true);
-}
-
-static void take_all_ended(struct lw_samplers *samplers, struct lw_netns *netns)
-{
-	struct lw_tcp *tcp = samplers->tcp;
-
-	tcp->netns = netns;
-	if (lw_netlink_take(netns->sockets.ended_fd, samplers->buffer, take_ended, tcp) < 0)
-		lw_samplers_trouble(samplers,
-			"too many TCP connections ended at once: last samples of some are missing");
-}
 
 /* ---- one by one ------------------------------------------------------------------------------------------ */
 
 struct batch {
 	struct lw_tcp_request requests[BATCH];
-	struct connection *of[BATCH];
-	struct pending *pending[BATCH]; /* where `of` is NULL: announced, not known yet */
+	struct lw_tcp_followed *of[BATCH];
+	struct lw_tcp_pending *pending[BATCH]; /* where `of` is NULL: announced, not known yet */
 	size_t n;
 };
 
-static void take_answer(
+/* Return: it is of this batch. */
+static bool take_answer(
 	struct lw_samplers *samplers, struct batch *batch, struct nlmsghdr *message, int64_t at_ns)
 {
 	struct lw_tcp *tcp = samplers->tcp;
 	size_t i = message->nlmsg_seq - batch->requests[0].head.nlmsg_seq;
 	struct lw_tcp_seen seen;
-	struct connection *one;
+	struct lw_tcp_followed *one;
 
 	if (i >= batch->n)
-		return; /* late, of a batch that was given up */
+		return false; /* late, of a batch that was given up */
 	one = batch->of[i];
 	if (message->nlmsg_type == NLMSG_ERROR && one)
 		one->n_missing++;
 	if (lw_tcp_parse(message, &seen) < 0 || !seen.has_values)
-		return;
+		return true;
 	if (one) {
-		read_values(samplers, one, &seen.values, at_ns);
-		return;
+		if (seen.cookie == one->key.cookie)
+			lw_tcp_read(samplers, one, &seen.values, at_ns);
+		return true;
 	}
 	batch->pending[i]->is_found = true;
-	one = find(tcp, seen.cookie);
+	one = lw_tcp_find(tcp, seen.cookie);
 	if (!one)
-		add(samplers, &seen, tcp->netns->key, batch->pending[i]->process_id, at_ns);
+		lw_tcp_add(samplers, &seen, tcp->netns->key, batch->pending[i]->process_id, at_ns);
 	else if (!one->is_own)
-		become_own(samplers, one, batch->pending[i]->process_id);
+		lw_tcp_become_own(samplers, one, batch->pending[i]->process_id);
+	return true;
 }
 
 static void ask(struct lw_samplers *samplers, struct batch *batch)
@@ -341,9 +75,10 @@ static void ask(struct lw_samplers *samplers, struct batch *batch)
 	struct iovec buffers[BATCH];
 	size_t n_answered = 0;
 
-	if (!batch->n || send(fd, batch->requests, batch->n * sizeof(batch->requests[0]), 0) < 0) {
+	if (batch->n && send(fd, batch->requests, batch->n * sizeof(batch->requests[0]), 0) < 0) {
+		lw_samplers_trouble(
+			samplers, "TCP connections cannot be asked for: %s", strerror(errno));
 		batch->n = 0;
-		return;
 	}
 	for (size_t i = 0; i < BATCH; i++) {
 		buffers[i] = (struct iovec){samplers->buffer + i * ANSWER_BYTES, ANSWER_BYTES};
@@ -359,15 +94,15 @@ static void ask(struct lw_samplers *samplers, struct batch *batch)
 			struct nlmsghdr *message = buffers[i].iov_base;
 
 			if (lw_netlink_is_whole(message, (int)answers[i].msg_len))
-				take_answer(samplers, batch, message, at_ns);
+				n_answered += take_answer(samplers, batch, message, at_ns);
 		}
-		n_answered += (size_t)n;
 	}
 	batch->n = 0;
 }
 
 static void put(struct lw_samplers *samplers, struct batch *batch, uint8_t family,
-	const struct inet_diag_sockid *id, struct connection *one, struct pending *pending)
+	const struct inet_diag_sockid *id, struct lw_tcp_followed *one,
+	struct lw_tcp_pending *pending)
 {
 	lw_tcp_request_one(&batch->requests[batch->n], family, id, ++samplers->tcp->sequence);
 	batch->of[batch->n] = one;
@@ -379,7 +114,7 @@ static void put(struct lw_samplers *samplers, struct batch *batch, uint8_t famil
 static void ask_pending(struct lw_samplers *samplers, struct batch *batch)
 {
 	struct lw_tcp *tcp = samplers->tcp;
-	struct pending *pending;
+	struct lw_tcp_pending *pending;
 
 	lw_vec_foreach (pending, &tcp->pending) {
 		bool is_v4 = lw_address_is_v4(pending->local);
@@ -401,7 +136,7 @@ static void ask_pending(struct lw_samplers *samplers, struct batch *batch)
 static void ask_known(struct lw_samplers *samplers, struct batch *batch)
 {
 	struct lw_tcp *tcp = samplers->tcp;
-	struct connection *one, *next;
+	struct lw_tcp_followed *one, *next;
 
 	HASH_ITER(hh, tcp->connections, one, next)
 	{
@@ -409,7 +144,7 @@ static void ask_known(struct lw_samplers *samplers, struct batch *batch)
 			continue;
 		/* Its end was told to nobody (or lost). */
 		if (one->n_missing >= REST_LOOKS)
-			drop(samplers, one, false);
+			lw_tcp_drop(samplers, one, false);
 		else if (tcp->n_own <= FEW || one->n_unchanged < REST_LOOKS ||
 			 tcp->n_looks % REST_LOOKS == 0)
 			put(samplers, batch, one->family, &one->id, one, NULL);
@@ -438,16 +173,16 @@ void lw_sample_tcp(struct lw_samplers *samplers)
 		tcp->netns = samplers->namespaces.at[i];
 		if (tcp->netns->sockets.diag_fd < 0)
 			continue;
-		take_all_ended(samplers, tcp->netns);
+		lw_tcp_take_ended(samplers, tcp->netns);
 		ask_pending(samplers, &batch);
 		ask_known(samplers, &batch);
 	}
 	forget_found(tcp);
-	settle_older(samplers, lw_clock_ns() - BRIEF_NS);
+	lw_tcp_settle(samplers, 0, lw_clock_ns() - BRIEF_NS);
 	if (tcp->n_over)
 		lw_samplers_trouble(samplers,
 			"more than %d TCP connections of the job or %d of others: not all are sampled",
-			OWN_MAX, OTHERS_MAX);
+			LW_TCP_OWN_MAX, LW_TCP_OTHERS_MAX);
 	tcp->n_over = 0;
 }
 
@@ -457,20 +192,33 @@ static void take_listed(void *user, struct nlmsghdr *message)
 {
 	struct lw_tcp *tcp = user;
 	struct lw_tcp_seen seen;
-	struct connection *one;
+	struct lw_tcp_followed *one;
 	int64_t process_id, at_ns = lw_clock_ns();
 
 	if (lw_tcp_parse(message, &seen) < 0 || !seen.has_values)
 		return;
 	process_id = lw_owner_find(tcp->owned, seen.inode);
-	one = find(tcp, seen.cookie);
+	one = lw_tcp_find(tcp, seen.cookie);
 	if (!one) {
-		add(tcp->samplers, &seen, tcp->netns->key, process_id, at_ns);
+		lw_tcp_add(tcp->samplers, &seen, tcp->netns->key, process_id, at_ns);
 		return;
 	}
+	one->n_lists = tcp->n_lists;
 	if (process_id && !one->is_own)
-		become_own(tcp->samplers, one, process_id);
-	read_values(tcp->samplers, one, &seen.values, at_ns);
+		lw_tcp_become_own(tcp->samplers, one, process_id);
+	lw_tcp_read(tcp->samplers, one, &seen.values, at_ns);
+}
+
+/* Others' whose end was told to nobody. A list is no instant: one miss may be by chance. */
+static void drop_unlisted(struct lw_samplers *samplers)
+{
+	struct lw_tcp *tcp = samplers->tcp;
+	struct lw_tcp_followed *one, *next;
+
+	HASH_ITER(hh, tcp->connections, one, next)
+	if (!one->is_own && one->key.namespace_key == tcp->netns->key &&
+		tcp->n_lists - one->n_lists > 1)
+		lw_tcp_drop(samplers, one, false);
 }
 
 void lw_sample_tcp_list(struct lw_samplers *samplers)
@@ -478,6 +226,7 @@ void lw_sample_tcp_list(struct lw_samplers *samplers)
 	struct lw_tcp *tcp = samplers->tcp;
 	struct lw_job_process *process;
 
+	tcp->n_lists++;
 	lw_vec_foreach (process, &samplers->processes) {
 		int n;
 
@@ -493,82 +242,15 @@ void lw_sample_tcp_list(struct lw_samplers *samplers)
 		tcp->netns = samplers->namespaces.at[i];
 		if (tcp->netns->sockets.diag_fd < 0)
 			continue;
-		take_all_ended(samplers, tcp->netns);
+		lw_tcp_take_ended(samplers, tcp->netns);
 		lw_tcp_request_list(&request);
 		if (lw_netlink_dump(tcp->netns->sockets.diag_fd, &request.head, samplers->buffer,
 			    take_listed, tcp) < 0)
 			lw_samplers_trouble(
 				samplers, "TCP connections cannot be listed: %s", lw_error_text());
+		else
+			drop_unlisted(samplers);
 		lw_error_clear();
 	}
 	lw_owner_forget(&tcp->owned);
-}
-
-/* ---- life ---------------------------------------------------------------------------------------------------- */
-
-int lw_tcp_open(struct lw_samplers *samplers)
-{
-	samplers->tcp = calloc(1, sizeof(*samplers->tcp));
-	if (!samplers->tcp)
-		return lw_fail(LW_ERR_NOMEM, "no memory");
-	samplers->tcp->samplers = samplers;
-	return LW_OK;
-}
-
-void lw_tcp_close(struct lw_samplers *samplers)
-{
-	struct lw_tcp *tcp = samplers->tcp;
-	struct connection *one, *next;
-
-	if (!tcp)
-		return;
-	HASH_ITER(hh, tcp->connections, one, next)
-	{
-		HASH_DEL(tcp->connections, one);
-		free(one);
-	}
-	lw_owner_forget(&tcp->owned);
-	lw_vec_free(&tcp->pending);
-	lw_vec_free(&tcp->briefs);
-	free(tcp);
-}
-
-void lw_tcp_announce(struct lw_samplers *samplers, int64_t process_id, uint64_t namespace_key,
-	const struct lw_ev_socket *socket)
-{
-	struct lw_tcp *tcp = samplers->tcp;
-	struct pending pending = {.process_id = process_id,
-		.namespace_key = namespace_key,
-		.local_port = socket->local_port,
-		.peer_port = socket->peer_port};
-
-	memcpy(pending.local, socket->local, sizeof(pending.local));
-	memcpy(pending.peer, socket->peer, sizeof(pending.peer));
-	for (size_t i = 0; i < tcp->briefs.n; i++) {
-		if (!is_same(&pending, &tcp->briefs.at[i]))
-			continue;
-		settle(samplers, &tcp->briefs.at[i], process_id);
-		tcp->briefs.at[i] = tcp->briefs.at[--tcp->briefs.n];
-		return;
-	}
-	/* More at once than that: the next list has them. */
-	if (tcp->pending.n < PENDING_MAX && lw_vec_push(&tcp->pending, pending) < 0)
-		lw_error_clear();
-}
-
-void lw_tcp_forget_namespace(struct lw_samplers *samplers, uint64_t namespace_key)
-{
-	struct connection *one, *next;
-
-	HASH_ITER(hh, samplers->tcp->connections, one, next)
-	if (one->key.namespace_key == namespace_key)
-		drop(samplers, one, false);
-}
-
-void lw_tcp_finish(struct lw_samplers *samplers)
-{
-	struct connection *one, *next;
-
-	HASH_ITER(hh, samplers->tcp->connections, one, next)
-	drop(samplers, one, false);
 }

@@ -17,7 +17,7 @@
 #include "collector/writer.h"
 
 enum {
-	LW_DEVICES_MAX = 256,  /* at once; hosts of containers have thousands of veths */
+	LW_DEVICES_MAX = 256,  /* of a kind at once; hosts of containers have thousands of veths */
 	LW_COUNTERS_MAX = 512, /* names */
 	LW_ROWS_MAX = 1 << 16, /* that wait for a transaction */
 	LW_TROUBLES_MAX = 64,  /* different ones that are remembered */
@@ -73,6 +73,7 @@ struct lw_counter_row {
 struct lw_netns {
 	uint64_t key;
 	bool is_own, must_list;
+	bool is_full; /* it has more interfaces than are sampled: one that is not known is no news */
 	struct lw_netns_sockets sockets;
 };
 
@@ -94,6 +95,7 @@ struct lw_samplers {
 	struct lw_tcp *tcp;
 	int64_t now_ns;
 	unsigned pass, n_rdma_looks;
+	bool has_refused; /* this listing found more devices than are sampled */
 	lw_vec(struct lw_netns *) namespaces;
 	lw_vec(struct lw_job_process) processes;
 	lw_vec(struct lw_device *) devices;
@@ -127,7 +129,7 @@ void lw_sample_tcp_list(struct lw_samplers *samplers);
 /**
  * lw_device_find() - the device of that kind, namespace, number and name that is there; a new one if none is.
  * One of the same number with another name was renamed: it ends here.
- * Return: it, found by this pass now; NULL: there are too many (counted).
+ * Return: it, found by this pass now; NULL: there are too many of that kind (the sweep says so).
  */
 struct lw_device *lw_device_find(struct lw_samplers *samplers, enum lw_device_kind kind,
 	uint64_t namespace_key, uint32_t number, const char *name);
@@ -150,15 +152,13 @@ void lw_device_rekey(struct lw_device *device);
 /** lw_device_commit() - the readings of this pass were made at @at_ns. */
 void lw_device_commit(struct lw_samplers *samplers, struct lw_device *device, int64_t at_ns);
 
-/** lw_devices_sweep() - those of @kind and @namespace_key that pass @pass did not find are gone. */
+/** lw_devices_sweep() - after a listing: those of @kind and @namespace_key that pass @pass did not find are gone. */
 void lw_devices_sweep(struct lw_samplers *samplers, enum lw_device_kind kind,
 	uint64_t namespace_key, unsigned pass);
 
 /** lw_device_last() - the last reading of each of its counters has a row. */
 void lw_device_last(struct lw_samplers *samplers, struct lw_device *device);
 
-/** lw_device_end() - @device is gone: its last rows. */
-void lw_device_end(struct lw_samplers *samplers, struct lw_device *device);
 void lw_device_free(struct lw_device *device);
 
 /** lw_samplers_trouble() - something cannot be read: a loss row, and n_failed. */
@@ -188,6 +188,9 @@ int lw_sysfs_read(int dir_fd, const char *path, char *text, size_t text_bytes);
 /** lw_sysfs_line() - the same up to its first line end, control characters as '?'. Return: it is there. */
 bool lw_sysfs_line(int dir_fd, const char *path, char *line, size_t line_bytes);
 
+/** lw_sysfs_driver() - the last part of what the link @path leads to. Return: there is one. */
+bool lw_sysfs_driver(int dir_fd, const char *path, char *name, size_t name_bytes);
+
 /** lw_sysfs_list() - call @each for every entry of @path below the root but those with a dot in front. */
 int lw_sysfs_list(struct lw_samplers *samplers, const char *path,
 	void (*each)(struct lw_samplers *samplers, const char *name));
@@ -197,7 +200,7 @@ int lw_sysfs_open(const struct lw_samplers *samplers, const char *path);
 
 /* ---- rows (sample_rows.c) ----------------------------------------------------------------------------- */
 
-/* As table sampler. */
+/* As table sampler; its counts and its CPU time are those since the row before it. */
 struct lw_sampler_row {
 	const char *name;
 	int64_t period_ns, actual_period_ns, cpu_ns, longest_ns;

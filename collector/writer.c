@@ -10,23 +10,8 @@
 
 #include "base/err.h"
 #include "base/units.h"
-#include "collector/records.h"
 #include "collector/strings.h"
-
-enum statement {
-	FIND_PROCESS,
-	ADD_PROCESS,
-	UPDATE_PROCESS,
-	SEEN_PROCESS,
-	END_PROCESS,
-	FIND_THREAD,
-	ADD_THREAD,
-	UPDATE_THREAD,
-	COUNT_THREAD,
-	ADD_TO_LOSS,
-	ADD_LOSS,
-	N_STATEMENTS
-};
+#include "collector/writer_rows.h"
 
 static const char *const statement_sql[N_STATEMENTS] = {
 	[FIND_PROCESS] = "SELECT id, ended IS NOT NULL, coalesce(end_ns, 0) FROM process"
@@ -55,14 +40,6 @@ static const char *const statement_sql[N_STATEMENTS] = {
 		     " VALUES(?1, ?2, ?3, ?4, ?5)",
 };
 
-struct lw_writer {
-	struct lw_store *store;
-	struct lw_record_source source;
-	sqlite3_stmt *insert[LW_EV_COUNT];
-	sqlite3_stmt *own[N_STATEMENTS];
-	bool in_transaction;
-};
-
 static int64_t realtime_ns(void)
 {
 	struct timespec now;
@@ -82,8 +59,7 @@ static void read_line(const char *path, char *text, int text_bytes)
 		fclose(file);
 }
 
-/* Runs @statement to its end and makes it ready for the next use. */
-static int run(struct lw_writer *writer, sqlite3_stmt *statement)
+int lw_writer_run(struct lw_writer *writer, sqlite3_stmt *statement)
 {
 	int status = lw_store_step(writer->store, statement);
 
@@ -130,7 +106,7 @@ static int add_run(struct lw_writer *writer, const char *created_by, const char 
 	sqlite3_bind_text(add, 1, created_by, -1, SQLITE_STATIC);
 	sqlite3_bind_text(add, 2, command, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(add, 3, realtime_ns());
-	status = run(writer, add);
+	status = lw_writer_run(writer, add);
 	sqlite3_finalize(add);
 	if (status == LW_OK)
 		status = lw_store_prepare(writer->store,
@@ -142,7 +118,7 @@ static int add_run(struct lw_writer *writer, const char *created_by, const char 
 	read_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
 	sqlite3_bind_text(add, 1, host, -1, SQLITE_STATIC);
 	sqlite3_bind_text(add, 2, boot, -1, SQLITE_STATIC);
-	status = run(writer, add);
+	status = lw_writer_run(writer, add);
 	sqlite3_finalize(add);
 	return status;
 }
@@ -296,7 +272,7 @@ static int register_process(struct lw_writer *writer, struct lw_process *process
 	sqlite3_bind_int64(add, 1, process->pid);
 	sqlite3_bind_int64(add, 2, process->start_ticks);
 	sqlite3_bind_int64(add, 3, start_ns);
-	status = run(writer, add);
+	status = lw_writer_run(writer, add);
 	process->process_id = sqlite3_last_insert_rowid(writer->store->db);
 	return status;
 }
@@ -344,7 +320,7 @@ int lw_writer_register(struct lw_writer *writer, struct lw_ring *ring)
 	if (status == 1)
 		return resume_ring(writer, ring, find);
 	if (status == LW_OK)
-		status = run(writer, add);
+		status = lw_writer_run(writer, add);
 	if (status < 0)
 		return status;
 	ring->thread_id = sqlite3_last_insert_rowid(writer->store->db);
@@ -371,175 +347,11 @@ int lw_writer_loss(struct lw_writer *writer, int64_t process_id, int64_t thread_
 		sqlite3_bind_int(statement, 3, reason);
 		sqlite3_bind_int64(statement, 4, (int64_t)n);
 		sqlite3_bind_text(statement, 5, detail, -1, SQLITE_TRANSIENT);
-		status = run(writer, statement);
+		status = lw_writer_run(writer, statement);
 		if (status < 0 || sqlite3_changes(writer->store->db) > 0)
 			return status;
 	}
 	return LW_OK;
-}
-
-static int put_texts(struct lw_writer *writer, const struct lw_take *take)
-{
-	const struct lw_text *text;
-
-	lw_vec_foreach (text, &take->texts) {
-		int64_t row_id;
-		int status;
-
-		if (lw_string_map_find(writer->source.strings, text->id))
-			continue;
-		row_id = lw_store_string(writer->store, take->text_bytes.at + text->offset);
-		status = row_id < 0 ? (int)row_id
-				    : lw_string_map_add(writer->source.strings, text->id, row_id);
-		if (status < 0)
-			return status;
-	}
-	return LW_OK;
-}
-
-/* Binds @value, or NULL where the tracer's "not known" (@unknown) stands. */
-static void bind_known(sqlite3_stmt *statement, int i, int64_t value, int64_t unknown)
-{
-	if (value == unknown)
-		sqlite3_bind_null(statement, i);
-	else
-		sqlite3_bind_int64(statement, i, value);
-}
-
-static int put_process(struct lw_writer *writer, const struct lw_record *record)
-{
-	const struct lw_ev_process *process = &record->event->process;
-	sqlite3_stmt *update = writer->own[UPDATE_PROCESS];
-
-	sqlite3_bind_int64(update, 1, record->ring->process->process_id);
-	bind_known(update, 2, process->rank, -1);
-	bind_known(update, 3, process->size, -1);
-	bind_known(update, 4, process->local_rank, -1);
-	bind_known(update, 5, process->local_size, -1);
-	sqlite3_bind_int(update, 6, process->framework);
-	sqlite3_bind_int(update, 7, process->transport);
-	bind_known(update, 8, lw_string_map_find(writer->source.strings, process->command), 0);
-	sqlite3_bind_int64(update, 9, process->ppid);
-	return run(writer, update);
-}
-
-static int put_thread(struct lw_writer *writer, const struct lw_record *record)
-{
-	sqlite3_stmt *update = writer->own[UPDATE_THREAD];
-
-	sqlite3_bind_int64(update, 1, record->ring->thread_id);
-	sqlite3_bind_int(update, 2, record->event->op);
-	bind_known(update, 3,
-		lw_string_map_find(writer->source.strings, record->event->thread.name), 0);
-	return run(writer, update);
-}
-
-static int put_loss(struct lw_writer *writer, const struct lw_record *record)
-{
-	int64_t where = lw_string_map_find(writer->source.strings, record->event->loss.where);
-	char sql[80], detail[LW_STRING_MAX_BYTES + 1] = "";
-	sqlite3_stmt *row;
-	int status;
-
-	snprintf(sql, sizeof(sql), "SELECT text FROM string WHERE id = %" PRId64, where);
-	status = lw_store_prepare(writer->store, sql, &row);
-	if (status < 0)
-		return status;
-	status = lw_store_step(writer->store, row);
-	if (status == 1)
-		snprintf(detail, sizeof(detail), "%s", lw_store_column_text(row, 0));
-	sqlite3_finalize(row);
-	if (status < 0)
-		return status;
-	return lw_writer_loss(writer, record->ring->process->process_id, record->ring->thread_id,
-		record->event->op, record->event->loss.count, detail);
-}
-
-/* Kinds that change a row that is there already, instead of adding one. */
-static int (*const put_one[LW_EV_COUNT])(struct lw_writer *, const struct lw_record *) = {
-	[LW_EV_PROCESS] = put_process,
-	[LW_EV_THREAD] = put_thread,
-	[LW_EV_LOSS] = put_loss,
-};
-
-static int put_kind(struct lw_writer *writer, int kind)
-{
-	const struct lw_record_list *list = &writer->source.of_kind[kind];
-
-	if (list->n && writer->insert[kind])
-		return run(writer, writer->insert[kind]);
-	for (size_t i = 0; i < list->n && put_one[kind]; i++) {
-		int status = put_one[kind](writer, &list->at[i]);
-
-		if (status < 0)
-			return status;
-	}
-	return LW_OK;
-}
-
-static int put_counts(struct lw_writer *writer, struct lw_ring *ring)
-{
-	sqlite3_stmt *count = writer->own[COUNT_THREAD], *seen = writer->own[SEEN_PROCESS];
-	uint64_t n_invalid = ring->n_new[LW_LOSS_TORN] + ring->n_new[LW_LOSS_UNKNOWN_KIND];
-	int status = LW_OK;
-
-	ring->n_stored += ring->n_taken - n_invalid;
-	ring->n_lost += ring->n_new[LW_LOSS_RING_FULL] + n_invalid;
-	for (int reason = 0; reason < LW_LOSS_COUNT && status == LW_OK; reason++)
-		if (ring->n_new[reason])
-			status = lw_writer_loss(writer, ring->process->process_id, ring->thread_id,
-				reason, ring->n_new[reason], "");
-	memset(ring->n_new, 0, sizeof(ring->n_new));
-	if (status < 0)
-		return status;
-	sqlite3_bind_int64(count, 1, ring->thread_id);
-	sqlite3_bind_int64(count, 2, (int64_t)ring->position);
-	sqlite3_bind_int64(count, 3, (int64_t)ring->n_stored);
-	sqlite3_bind_int64(count, 4, (int64_t)ring->n_lost);
-	status = run(writer, count);
-	if (status < 0)
-		return status;
-	sqlite3_bind_int64(seen, 1, ring->process->process_id);
-	bind_known(seen, 2, ring->process->last_ns, 0);
-	return run(writer, seen);
-}
-
-static bool has_news(const struct lw_ring *ring)
-{
-	if (ring->n_taken)
-		return true;
-	for (int reason = 0; reason < LW_LOSS_COUNT; reason++)
-		if (ring->n_new[reason])
-			return true;
-	return false;
-}
-
-int lw_writer_put(struct lw_writer *writer, struct lw_drain *drain)
-{
-	struct lw_ring **ring;
-	int status = put_texts(writer, &drain->take);
-
-	memcpy(writer->source.of_kind, drain->take.of_kind, sizeof(writer->source.of_kind));
-	for (int kind = 1; kind < LW_EV_COUNT && status == LW_OK; kind++)
-		status = put_kind(writer, kind);
-	for (size_t i = 0; i < drain->rings.n && status == LW_OK; i++) {
-		ring = &drain->rings.at[i];
-		if (has_news(*ring))
-			status = put_counts(writer, *ring);
-	}
-	return status;
-}
-
-int lw_writer_end_ring(struct lw_writer *writer, struct lw_ring *ring)
-{
-	uint64_t n_lost = lw_ring_lost(ring);
-
-	/* pushes that were lost after the last record that found room */
-	ring->n_taken = 0;
-	if (n_lost > ring->n_ring_full)
-		ring->n_new[LW_LOSS_RING_FULL] = n_lost - ring->n_ring_full;
-	ring->n_ring_full += ring->n_new[LW_LOSS_RING_FULL];
-	return put_counts(writer, ring);
 }
 
 int lw_writer_end_process(struct lw_writer *writer, struct lw_process *process, const char *ended)
@@ -551,7 +363,7 @@ int lw_writer_end_process(struct lw_writer *writer, struct lw_process *process, 
 	if (ended) {
 		sqlite3_bind_int64(end, 1, process->process_id);
 		sqlite3_bind_text(end, 2, ended, -1, SQLITE_STATIC);
-		status = run(writer, end);
+		status = lw_writer_run(writer, end);
 	}
 	if (status < 0 || (ended && strcmp(ended, "died")))
 		return status;

@@ -137,7 +137,9 @@ enum lw_rdma_qp_flag {
 	LW_RDMA_QP_SRQ = 1u << 0,        /* receives from a shared queue */
 	LW_RDMA_QP_EX = 1u << 1,         /* posts by the ibv_wr_* functions */
 	LW_RDMA_QP_SIGNAL_ALL = 1u << 2, /* every work request gives a completion */
+	LW_RDMA_QP_MTU = 7u << 4,        /* CONNECTED: enum ibv_mtu of its path, 0 = not known */
 };
+enum { LW_RDMA_QP_MTU_SHIFT = 4 };
 
 /* Work requests. X(NAME, number, lower-case name in the store and on screens) */
 #define LW_RDMA_OPS(X)                                                                             \
@@ -235,7 +237,8 @@ enum lw_setting_source { LW_SOURCE_DEFAULT = 1, LW_SOURCE_ENV = 2, LW_SOURCE_LIV
 	X(BAD_RING, 12, "ring file is damaged: not read")                                          \
 	X(TAKEN, 13, "taken by an earlier collector whose file is gone")                           \
 	X(NOT_SAMPLED, 14, "counter or socket that could not be read")                             \
-	X(UNSEEN, 15, "it completed, but was never seen to begin")
+	X(UNSEEN, 15, "it completed, but was never seen to begin")                                 \
+	X(UNENDED, 16, "it began, but its end was not seen")
 
 enum lw_loss_reason {
 #define X(name, number, text) LW_LOSS_##name = (number),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hook_verbs.c - where libibverbs is got hold of, and what happens beside its data path.
+ * hook_verbs.c - where libibverbs is got hold of, and queue pairs beside its data path.
  *
- * Writes: HOOK "verbs" and RDMA_MEMORY records; the rest through hook_verbs_post.c and hook_verbs_wr.c.
+ * Writes: HOOK "verbs" records; the rest through hook_verbs_{post,wr,memory}.c.
  *
  * A library that fetches libibverbs by dlopen and dlvsym (NCCL) calls none of our names. But providers
  * (libmlx5, librxe, ...) do: they are linked to libibverbs and register their functions with
@@ -22,11 +22,13 @@
 
 #include "tracer/hook_verbs.h"
 
-/* Of rdma-core's private header; none of it is looked into, but that struct verbs_mr begins with an ibv_mr. */
+/* Of rdma-core's private header; none of it is looked into, but that struct verbs_qp begins with an ibv_qp. */
 struct verbs_context_ops;
-struct verbs_mr;
-struct verbs_dm;
+struct verbs_qp;
 void verbs_set_ops(struct verbs_context *context, const struct verbs_context_ops *ops);
+struct ibv_context *verbs_open_device(struct ibv_device *device, void *private_data);
+int ibv_cmd_alloc_pd(struct ibv_context *context, struct ibv_pd *pd, void *command,
+	size_t command_bytes, void *response, size_t response_bytes);
 int ibv_cmd_create_qp(struct ibv_pd *pd, struct ibv_qp *qp, struct ibv_qp_init_attr *attr,
 	void *command, size_t command_bytes, void *response, size_t response_bytes);
 int ibv_cmd_modify_qp(
@@ -35,29 +37,19 @@ int ibv_cmd_modify_qp_ex(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, 
 	size_t command_bytes, void *response, size_t response_bytes);
 int ibv_cmd_destroy_qp(struct ibv_qp *qp);
 int ibv_cmd_destroy_srq(struct ibv_srq *srq);
-int ibv_cmd_reg_mr(struct ibv_pd *pd, void *address, size_t n, uint64_t device_address, int access,
-	struct verbs_mr *mr, void *command, size_t command_bytes, void *response,
-	size_t response_bytes);
-int ibv_cmd_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t n, uint64_t device_address,
-	int fd, int access, struct verbs_mr *mr, void *more);
-int ibv_cmd_dereg_mr(struct verbs_mr *mr);
-
-/* By the calling provider: two copies of libibverbs may live in one process, and come and go. */
-#define REAL_FOR_CALLER(name)                                                                      \
-	({                                                                                         \
-		static struct lw_real_site site_;                                                  \
-		(__typeof__(&name))lw_real_now(#name, __builtin_return_address(0), &site_);        \
-	})
-
-static const int64_t memory_period_ns = 100000000;
-/* A registration of everything (on-demand paging) has no size. */
-static const uint64_t max_region_bytes = UINT64_C(1) << 47;
+/* Those that make a queue pair have had between seven and ten arguments: all are handed on as words. */
+#define WORDS                                                                                      \
+	uintptr_t third, uintptr_t fourth, uintptr_t fifth, uintptr_t sixth, uintptr_t seventh,    \
+		uintptr_t eighth, uintptr_t ninth, uintptr_t tenth
+#define WORDS_ON third, fourth, fifth, sixth, seventh, eighth, ninth, tenth
+int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp, WORDS);
+int ibv_cmd_create_qp_ex2(struct ibv_context *context, struct verbs_qp *qp, WORDS);
 
 /* ---- contexts -------------------------------------------------------------------------------------- */
 
 static _Atomic uint32_t n_patched;
 static _Atomic bool is_layout_unknown;
-static char provider[256]; /* path of the first one */
+static char provider[256]; /* path of the last one */
 
 void *lw_verbs_wrap(struct lw_verbs_variants *variants, void *real)
 {
@@ -76,42 +68,74 @@ void *lw_verbs_wrap(struct lw_verbs_variants *variants, void *real)
 
 bool lw_verbs_patch(struct lw_verbs_variants *variants, void *slot)
 {
-	void **pointer = slot, *wrapper = *pointer ? lw_verbs_wrap(variants, *pointer) : NULL;
+	void **pointer = slot, *there = __atomic_load_n(pointer, __ATOMIC_RELAXED);
+	void *wrapper = there ? lw_verbs_wrap(variants, there) : NULL;
 
-	if (wrapper)
-		*pointer = wrapper;
-	else if (*pointer)
+	if (wrapper && wrapper != there)
+		__atomic_store_n(pointer, wrapper, __ATOMIC_RELAXED);
+	else if (there && !wrapper)
 		lw_loss(LW_LOSS_TABLE_FULL, 1, "rdma providers");
 	return wrapper != NULL;
 }
 
-static void keep_path(const void *address)
+/* libibverbs itself, which holds @own, fills a context before its provider does: that is not meant. */
+static void keep_path(const void *caller, const void *own)
 {
+	static _Atomic bool is_held; /* devices are seldom opened, and more seldom at a time */
 	int saved_errno = errno;
-	Dl_info where;
+	Dl_info where, library;
 
-	if (!provider[0] && dladdr(address, &where) && where.dli_fname)
+	if (dladdr(caller, &where) && where.dli_fname && dladdr(own, &library) &&
+		where.dli_fbase != library.dli_fbase && !atomic_exchange(&is_held, true)) {
 		snprintf(provider, sizeof(provider), "%s", where.dli_fname);
+		atomic_store(&is_held, false);
+	}
 	errno = saved_errno;
+}
+
+/* As often as a context comes by: libibverbs fills slots of its own behind its provider (create_cq_ex). */
+static void patch(struct ibv_context *context)
+{
+	if (!context || !lw_hook_wanted("verbs"))
+		return;
+	/* Before rdma-core 1 the structure was another one. */
+	if (context->abi_compat != __VERBS_ABI_IS_EXTENDED)
+		atomic_store(&is_layout_unknown, true);
+	else
+		atomic_store(&n_patched, lw_verbs_patch_context(context));
 }
 
 LW_EXPORT void verbs_set_ops(struct verbs_context *context, const struct verbs_context_ops *ops)
 {
 	__typeof__(&verbs_set_ops) real = REAL_FOR_CALLER(verbs_set_ops);
-	void *caller = __builtin_return_address(0);
 
 	if (!real)
 		return;
 	real(context, ops);
-	if (!context || !lw_hook_wanted("verbs"))
+	if (!context)
 		return;
-	/* Before rdma-core 1 the structure was another one. */
-	if (context->context.abi_compat != __VERBS_ABI_IS_EXTENDED) {
-		atomic_store(&is_layout_unknown, true);
-		return;
-	}
-	keep_path(caller);
-	atomic_store(&n_patched, lw_verbs_patch_context(&context->context));
+	keep_path(__builtin_return_address(0), (const void *)real);
+	patch(&context->context);
+}
+
+LW_EXPORT struct ibv_context *verbs_open_device(struct ibv_device *device, void *private_data)
+{
+	struct ibv_context *context = REAL_FOR_CALLER(verbs_open_device)(device, private_data);
+
+	patch(context);
+	return context;
+}
+
+/* A context that was imported, or opened by a release without the call above. */
+LW_EXPORT int ibv_cmd_alloc_pd(struct ibv_context *context, struct ibv_pd *pd, void *command,
+	size_t command_bytes, void *response, size_t response_bytes)
+{
+	int result = REAL_FOR_CALLER(ibv_cmd_alloc_pd)(
+		context, pd, command, command_bytes, response, response_bytes);
+
+	if (!result)
+		patch(context);
+	return result;
 }
 
 void lw_verbs_report(void)
@@ -129,40 +153,90 @@ void lw_verbs_report(void)
 
 /* ---- queue pairs ----------------------------------------------------------------------------------- */
 
-struct lw_qp_facts lw_verbs_facts(const struct ibv_qp *qp)
+struct lw_qp_facts lw_verbs_facts(const struct ibv_context *context, const struct ibv_qp *qp,
+	const struct ibv_qp_init_attr_ex *asked)
 {
-	return (struct lw_qp_facts){.context = (uintptr_t)qp->context,
+	const struct ibv_qp_init_attr_ex told = {.send_cq = qp->send_cq,
+		.recv_cq = qp->recv_cq,
+		.srq = qp->srq,
+		.qp_type = qp->qp_type};
+	const struct ibv_qp_init_attr_ex *from = asked ? asked : &told;
+	bool is_ex = from->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+
+	return (struct lw_qp_facts){.context = (uintptr_t)context,
 		.number = qp->qp_num,
-		.send_cq = (uintptr_t)qp->send_cq,
-		.recv_cq = (uintptr_t)qp->recv_cq,
-		.srq = (uintptr_t)qp->srq,
-		.device = qp->context && qp->context->device ? qp->context->device->name : NULL,
-		.type = (uint8_t)qp->qp_type,
-		.flags = qp->srq ? LW_RDMA_QP_SRQ : 0};
+		.send_cq = (uintptr_t)from->send_cq,
+		.recv_cq = (uintptr_t)from->recv_cq,
+		.srq = (uintptr_t)from->srq,
+		.device = context && context->device ? context->device->name : NULL,
+		.type = (uint8_t)from->qp_type,
+		.flags = (uint8_t)((from->srq ? LW_RDMA_QP_SRQ : 0) |
+				   (from->sq_sig_all ? LW_RDMA_QP_SIGNAL_ALL : 0) |
+				   (is_ex ? LW_RDMA_QP_EX : 0)),
+		.is_signalling_known = asked != NULL};
+}
+
+void lw_verbs_created(struct ibv_context *context, const struct ibv_qp *qp,
+	const struct ibv_qp_init_attr_ex *asked, int64_t since_ns)
+{
+	int saved_errno = errno;
+	struct lw_qp_facts facts;
+
+	if (lw_verbs_is_on() || lw_verbs_begin()) {
+		facts = lw_verbs_facts(context, qp, asked);
+		lw_qp_created(&facts, since_ns);
+	}
+	errno = saved_errno;
 }
 
 LW_EXPORT int ibv_cmd_create_qp(struct ibv_pd *pd, struct ibv_qp *qp, struct ibv_qp_init_attr *attr,
 	void *command, size_t command_bytes, void *response, size_t response_bytes)
 {
+	int64_t start_ns = lw_now_ns();
 	int result = REAL_FOR_CALLER(ibv_cmd_create_qp)(
 		pd, qp, attr, command, command_bytes, response, response_bytes);
-	struct lw_qp_facts facts;
+	const struct ibv_qp_init_attr_ex asked = {.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all};
 
-	if (result || !pd || !pd->context || (!lw_verbs_is_on() && !lw_verbs_begin()))
-		return result;
-	facts = (struct lw_qp_facts){.context = (uintptr_t)pd->context,
-		.number = qp->qp_num,
-		.send_cq = (uintptr_t)attr->send_cq,
-		.recv_cq = (uintptr_t)attr->recv_cq,
-		.srq = (uintptr_t)attr->srq,
-		.device = pd->context->device ? pd->context->device->name : NULL,
-		.type = (uint8_t)attr->qp_type,
-		.flags = (uint8_t)((attr->srq ? LW_RDMA_QP_SRQ : 0) |
-				   (attr->sq_sig_all ? LW_RDMA_QP_SIGNAL_ALL : 0)),
-		.is_signalling_known = true};
-	lw_qp_created(&facts);
+	if (!result && pd)
+		lw_verbs_created(pd->context, qp, &asked, start_ns);
 	return result;
 }
+
+/*
+ * What was asked for is the third argument, or, before rdma-core 31, the fourth: then the third is the size
+ * of @qp. Believed only where it says what became of it.
+ */
+static const struct ibv_qp_init_attr_ex *asked_of(
+	const struct ibv_qp *qp, uintptr_t third, uintptr_t fourth)
+{
+	enum { PAGE_BYTES = 4096 }; /* no pointer is that small, and no queue pair that big */
+	const struct ibv_qp_init_attr_ex *asked =
+		(const void *)(third >= PAGE_BYTES ? third : fourth);
+
+	return (uintptr_t)asked >= PAGE_BYTES && asked->qp_type == qp->qp_type &&
+			       asked->send_cq == qp->send_cq && asked->recv_cq == qp->recv_cq
+		       ? asked
+		       : NULL;
+}
+
+/* The providers of most devices (mlx5, mlx4, efa, hns, ...) make all their queue pairs by these. */
+#define CREATE_QP_EX(name)                                                                         \
+	LW_EXPORT int name(struct ibv_context *context, struct verbs_qp *qp, WORDS)                \
+	{                                                                                          \
+		const struct ibv_qp *made = (const void *)qp;                                      \
+		int64_t start_ns = lw_now_ns();                                                    \
+		int result = REAL_FOR_CALLER(name)(context, qp, WORDS_ON);                         \
+                                                                                                   \
+		if (!result && context)                                                            \
+			lw_verbs_created(context, made, asked_of(made, third, fourth), start_ns);  \
+		return result;                                                                     \
+	}
+CREATE_QP_EX(ibv_cmd_create_qp_ex)
+CREATE_QP_EX(ibv_cmd_create_qp_ex2)
 
 /* "fe80:0000:0000:0000:5054:00ff:fe00:0001": eight groups. A file of the kernel's, but checked. */
 static bool parse_gid(const char *text, uint8_t gid[16])
@@ -198,17 +272,22 @@ static void read_gid(const struct ibv_device *device, struct lw_rdma_path *path)
 		memset(path->gid, 0, sizeof(path->gid));
 }
 
-static void note_connected(const struct ibv_qp *ibv, const struct ibv_qp_attr *attr, int mask)
+static void note_connected(struct ibv_qp *ibv, const struct ibv_qp_attr *attr, int mask)
 {
 	const struct ibv_device *device = ibv->context ? ibv->context->device : NULL;
-	const struct lw_qp_facts facts = lw_verbs_facts(ibv);
+	const struct lw_qp_facts facts = lw_verbs_facts(ibv->context, ibv, NULL);
 	struct lw_rdma_path path = {.device = facts.device};
 	struct lw_qp *qp = lw_qp_get(&facts);
 
 	if (!qp)
 		return;
+	/* One that a provider made by a call of its own (mlx5dv, efadv): it cannot have been posted to yet. */
+	if (atomic_load_explicit(&qp->flags, memory_order_relaxed) & LW_RDMA_QP_EX)
+		lw_verbs_patch_qp((struct ibv_qp_ex *)(void *)ibv);
 	if (mask & IBV_QP_DEST_QPN)
 		path.peer_number = attr->dest_qp_num;
+	if (mask & IBV_QP_PATH_MTU)
+		path.mtu = (uint8_t)attr->path_mtu;
 	if (mask & IBV_QP_AV) {
 		path.port = attr->ah_attr.port_num;
 		path.peer_lid = attr->ah_attr.dlid;
@@ -222,7 +301,7 @@ static void note_connected(const struct ibv_qp *ibv, const struct ibv_qp_attr *a
 	lw_qp_connected(qp, &path);
 }
 
-static void note_modified(const struct ibv_qp *ibv, const struct ibv_qp_attr *attr, int mask)
+static void note_modified(struct ibv_qp *ibv, const struct ibv_qp_attr *attr, int mask)
 {
 	int saved_errno = errno;
 	struct lw_qp *qp;
@@ -282,127 +361,5 @@ LW_EXPORT int ibv_cmd_destroy_srq(struct ibv_srq *srq)
 
 	if (known)
 		lw_qp_ended(known);
-	return result;
-}
-
-/* ---- memory ---------------------------------------------------------------------------------------- */
-
-/* Counted from the first registration on: memory is registered before there is a queue pair. */
-static struct {
-	_Atomic int pid; /* whose counts these are: a forked child begins anew */
-	_Atomic uint64_t bytes, register_ns;
-	_Atomic uint32_t n, n_registrations, n_deregistrations, n_dmabufs;
-	_Atomic int64_t told_ns;
-} memory;
-
-static void own_memory(void)
-{
-	int pid = (int)syscall(SYS_getpid), before = atomic_load(&memory.pid);
-
-	if (before == pid || !atomic_compare_exchange_strong(&memory.pid, &before, pid))
-		return;
-	atomic_store(&memory.bytes, 0);
-	atomic_store(&memory.register_ns, 0);
-	atomic_store(&memory.n, 0);
-	atomic_store(&memory.n_registrations, 0);
-	atomic_store(&memory.n_deregistrations, 0);
-	atomic_store(&memory.n_dmabufs, 0);
-	atomic_store(&memory.told_ns, 0);
-}
-
-void lw_verbs_memory_record(void)
-{
-	struct lw_event event = {.kind = LW_EV_RDMA_MEMORY};
-
-	own_memory();
-	if (!atomic_load(&memory.n_registrations))
-		return;
-	event.t0_ns = event.t1_ns = lw_now_ns();
-	event.rdma_memory.registered_bytes = atomic_load(&memory.bytes);
-	event.rdma_memory.n_registered = atomic_load(&memory.n);
-	event.rdma_memory.n_registrations = atomic_load(&memory.n_registrations);
-	event.rdma_memory.n_deregistrations = atomic_load(&memory.n_deregistrations);
-	event.rdma_memory.n_dmabufs = atomic_load(&memory.n_dmabufs);
-	event.rdma_memory.register_ns = atomic_load(&memory.register_ns);
-	lw_record(&event);
-}
-
-static void tell_memory(int64_t now_ns)
-{
-	int64_t told_ns = atomic_load(&memory.told_ns);
-
-	if (lw_verbs_is_on() && now_ns - told_ns >= memory_period_ns &&
-		atomic_compare_exchange_strong(&memory.told_ns, &told_ns, now_ns))
-		lw_verbs_memory_record();
-}
-
-static uint64_t region_bytes(uint64_t bytes)
-{
-	return bytes > max_region_bytes ? 0 : bytes;
-}
-
-static void note_registered(uint64_t bytes, bool is_dmabuf, int64_t start_ns)
-{
-	int64_t now_ns = lw_now_ns();
-
-	own_memory();
-	atomic_fetch_add(&memory.bytes, region_bytes(bytes));
-	atomic_fetch_add(&memory.n, 1);
-	atomic_fetch_add(&memory.n_registrations, 1);
-	atomic_fetch_add(&memory.n_dmabufs, is_dmabuf);
-	atomic_fetch_add(&memory.register_ns, (uint64_t)(now_ns - start_ns));
-	tell_memory(now_ns);
-}
-
-LW_EXPORT int ibv_cmd_reg_mr(struct ibv_pd *pd, void *address, size_t n, uint64_t device_address,
-	int access, struct verbs_mr *mr, void *command, size_t command_bytes, void *response,
-	size_t response_bytes)
-{
-	int64_t start_ns = lw_now_ns();
-	int result = REAL_FOR_CALLER(ibv_cmd_reg_mr)(pd, address, n, device_address, access, mr,
-		command, command_bytes, response, response_bytes);
-
-	if (!result)
-		note_registered(n, false, start_ns);
-	return result;
-}
-
-/* @more: an argument of later releases; where the caller gave none, a word of its stack is handed on. */
-LW_EXPORT int ibv_cmd_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t n,
-	uint64_t device_address, int fd, int access, struct verbs_mr *mr, void *more)
-{
-	int64_t start_ns = lw_now_ns();
-	int result = REAL_FOR_CALLER(ibv_cmd_reg_dmabuf_mr)(
-		pd, offset, n, device_address, fd, access, mr, more);
-
-	if (!result)
-		note_registered(n, true, start_ns);
-	return result;
-}
-
-static void take_away(_Atomic uint64_t *from, uint64_t n)
-{
-	uint64_t there = atomic_load(from);
-
-	/* regions that were not seen to begin (device memory, imported ones) end here too */
-	while (!atomic_compare_exchange_weak(from, &there, there > n ? there - n : 0))
-		;
-}
-
-LW_EXPORT int ibv_cmd_dereg_mr(struct verbs_mr *mr)
-{
-	uint64_t bytes = region_bytes(((const struct ibv_mr *)(const void *)mr)->length);
-	int result = REAL_FOR_CALLER(ibv_cmd_dereg_mr)(mr);
-	uint32_t n;
-
-	if (result)
-		return result;
-	own_memory();
-	take_away(&memory.bytes, bytes);
-	n = atomic_load(&memory.n);
-	while (n && !atomic_compare_exchange_weak(&memory.n, &n, n - 1))
-		;
-	atomic_fetch_add(&memory.n_deregistrations, 1);
-	tell_memory(lw_now_ns());
 	return result;
 }

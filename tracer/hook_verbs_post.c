@@ -6,6 +6,7 @@
  * returns) and withdrawn should the post fail. Of what it points to only the lengths of its buffers are
  * read. A poll that returns nothing costs one call more; it is not recorded.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "tracer/hook_verbs.h"
@@ -39,7 +40,7 @@ static inline struct lw_qp *find(struct ibv_qp *qp)
 		return NULL;
 	found = lw_qp_find((uintptr_t)qp->context, qp->qp_num);
 	if (LW_UNLIKELY(!found)) {
-		facts = lw_verbs_facts(qp);
+		facts = lw_verbs_facts(qp->context, qp, NULL);
 		found = lw_qp_get(&facts);
 	}
 	return found;
@@ -81,75 +82,111 @@ static void describe_send(
 	work->peer_number = qp->qp_type == IBV_QPT_UD ? wr->wr.ud.remote_qpn : 0;
 }
 
+/* Lists of sends and of receives are linked alike. */
+static const void *after(const void *wr)
+{
+	const void *next;
+
+	_Static_assert(offsetof(struct ibv_send_wr, next) == offsetof(struct ibv_recv_wr, next),
+		"both are read here");
+	memcpy(&next, (const char *)wr + offsetof(struct ibv_recv_wr, next), sizeof(next));
+	return next;
+}
+
+/* One call that posts: what of its list was noted, and what is behind that. */
+struct list {
+	const void *first, *rest;
+	uint32_t n;
+	struct lw_post post;
+};
+
+static bool is_signalled(const struct ibv_send_wr *wr)
+{
+	return wr->send_flags & IBV_SEND_SIGNALED;
+}
+
+/* The device took what was too long to be noted: count it, so that completions of it are expected. */
+static void lose_rest(
+	struct lw_qp *qp, enum lw_queue queue, const struct list *list, const void *bad)
+{
+	uint32_t n = 0, n_awaited = 0;
+
+	for (const void *wr = list->rest; wr && wr != bad && n < LW_WORKS_MAX; wr = after(wr)) {
+		n++;
+		n_awaited += queue == LW_QUEUE_RECV || is_signalled(wr);
+	}
+	lw_works_untracked(qp, queue, n, n_awaited);
+}
+
+/* The device answered @result, and was given @bad to name the first that it did not take. */
+static void end_list(struct lw_qp *qp, enum lw_queue queue, const struct list *list, int result,
+	const void *const *bad)
+{
+	uint32_t n_refused = result ? list->n : 0;
+
+	for (const void *wr = list->first; n_refused && bad && wr && wr != *bad; wr = after(wr))
+		n_refused--;
+	if (LW_UNLIKELY(list->rest != NULL) && !n_refused)
+		lose_rest(qp, queue, list, result && bad ? *bad : NULL);
+	lw_post_end(qp, queue, &list->post, n_refused);
+}
+
 static int post_send(struct ibv_qp *ibv, struct ibv_send_wr *first, struct ibv_send_wr **bad,
 	int (*real)(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **))
 {
 	struct lw_qp *qp = find(ibv);
 	struct lw_work work = {.queue = LW_QUEUE_SEND};
-	uint32_t n = 0, n_refused;
-	struct lw_post post;
+	struct list list = {.first = first};
+	const struct ibv_send_wr *wr = first;
 	bool is_in;
 	int result;
 
 	if (!qp)
 		return real(ibv, first, bad);
-	lw_post_begin(&post);
+	lw_post_begin(&list.post);
 	is_in = lw_qp_enter(qp);
-	for (const struct ibv_send_wr *wr = first; wr && n < MAX_LIST; wr = wr->next, n++) {
+	for (; wr && list.n < MAX_LIST; wr = wr->next, list.n++) {
 		describe_send(ibv, wr, &work);
-		lw_work_post(qp, is_in, &work, &post);
+		lw_work_post(qp, is_in, &work, &list.post);
 	}
 	lw_qp_leave(qp, is_in);
+	list.rest = wr;
 	result = real(ibv, first, bad);
-	n_refused = result ? n : 0;
-	for (const struct ibv_send_wr *wr = first; n_refused && bad && wr && wr != *bad;
-		wr = wr->next)
-		n_refused--;
-	lw_post_end(qp, LW_QUEUE_SEND, &post, n_refused);
+	end_list(qp, LW_QUEUE_SEND, &list, result, (const void *const *)(const void *)bad);
 	return result;
 }
 
-/* Return: how many. */
-static uint32_t note_receives(
-	struct lw_qp *qp, const struct ibv_recv_wr *first, uint16_t flags, struct lw_post *post)
+static void note_receives(
+	struct lw_qp *qp, const struct ibv_recv_wr *first, uint16_t flags, struct list *list)
 {
 	struct lw_work work = {.queue = LW_QUEUE_RECV, .op = LW_RDMA_RECV, .flags = flags};
-	uint32_t n = 0;
+	const struct ibv_recv_wr *wr = first;
 	bool is_in;
 
-	lw_post_begin(post);
+	*list = (struct list){.first = first};
+	lw_post_begin(&list->post);
 	is_in = lw_qp_enter(qp);
-	for (const struct ibv_recv_wr *wr = first; wr && n < MAX_LIST; wr = wr->next, n++) {
+	for (; wr && list->n < MAX_LIST; wr = wr->next, list->n++) {
 		work.wr_id = wr->wr_id;
 		work.n_sge = n_sge_of(wr->num_sge);
-		lw_work_post(qp, is_in, &work, post);
+		lw_work_post(qp, is_in, &work, &list->post);
 	}
 	lw_qp_leave(qp, is_in);
-	return n;
-}
-
-/* Of the @n noted those from *@bad on. */
-static uint32_t count_refused(
-	uint32_t n, const struct ibv_recv_wr *first, struct ibv_recv_wr *const *bad)
-{
-	for (const struct ibv_recv_wr *wr = first; n && bad && wr && wr != *bad; wr = wr->next)
-		n--;
-	return n;
+	list->rest = wr;
 }
 
 static int post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *first, struct ibv_recv_wr **bad,
 	int (*real)(struct ibv_qp *, struct ibv_recv_wr *, struct ibv_recv_wr **))
 {
 	struct lw_qp *qp = find(ibv);
-	struct lw_post post;
-	uint32_t n;
+	struct list list;
 	int result;
 
 	if (!qp)
 		return real(ibv, first, bad);
-	n = note_receives(qp, first, 0, &post);
+	note_receives(qp, first, 0, &list);
 	result = real(ibv, first, bad);
-	lw_post_end(qp, LW_QUEUE_RECV, &post, result ? count_refused(n, first, bad) : 0);
+	end_list(qp, LW_QUEUE_RECV, &list, result, (const void *const *)(const void *)bad);
 	return result;
 }
 
@@ -158,17 +195,16 @@ static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *first, struct 
 {
 	const struct lw_qp_facts facts = {.context = (uintptr_t)srq, .number = LW_SRQ_NUMBER};
 	struct lw_qp *queue = NULL;
-	struct lw_post post;
-	uint32_t n;
+	struct list list;
 	int result;
 
 	if (lw_verbs_is_on() || lw_verbs_begin())
 		queue = lw_qp_get(&facts);
 	if (!queue)
 		return real(srq, first, bad);
-	n = note_receives(queue, first, LW_RDMA_SRQ, &post);
+	note_receives(queue, first, LW_RDMA_SRQ, &list);
 	result = real(srq, first, bad);
-	lw_post_end(queue, LW_QUEUE_RECV, &post, result ? count_refused(n, first, bad) : 0);
+	end_list(queue, LW_QUEUE_RECV, &list, result, (const void *const *)(const void *)bad);
 	return result;
 }
 
@@ -276,36 +312,53 @@ static struct lw_verbs_variants of_post_send, of_post_recv, of_post_srq_recv, of
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
 	struct ibv_qp *(*real)(struct ibv_context *, struct ibv_qp_init_attr_ex *))
 {
+	int64_t start_ns = lw_now_ns();
 	struct ibv_qp *ibv = real(context, attr);
-	struct lw_qp_facts facts;
 
 	if (!ibv)
 		return ibv;
 	/* Also where nothing is recorded yet: later there is no way in. */
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
-		!lw_verbs_patch_qp((struct ibv_qp_ex *)(void *)ibv))
-		lw_loss(LW_LOSS_TABLE_FULL, 1, "rdma providers");
-	if (!lw_verbs_is_on() && !lw_verbs_begin())
-		return ibv;
-	facts = lw_verbs_facts(ibv);
-	facts.context = (uintptr_t)context;
-	facts.send_cq = (uintptr_t)attr->send_cq;
-	facts.recv_cq = (uintptr_t)attr->recv_cq;
-	facts.srq = (uintptr_t)attr->srq;
-	facts.type = (uint8_t)attr->qp_type;
-	facts.is_signalling_known = true;
-	facts.flags =
-		(uint8_t)((attr->srq ? LW_RDMA_QP_SRQ : 0) |
-			  (attr->sq_sig_all ? LW_RDMA_QP_SIGNAL_ALL : 0) |
-			  (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? LW_RDMA_QP_EX : 0));
-	lw_qp_created(&facts);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		lw_verbs_patch_qp((struct ibv_qp_ex *)(void *)ibv);
+	lw_verbs_created(context, ibv, attr, start_ns);
 	return ibv;
+}
+
+/*
+ * A job that knows its queue pairs by the wr_id need not ask for their numbers, and without them we could
+ * not tell whose a completion is. So they are asked for in any case: one reader more, which it does not call.
+ */
+static struct ibv_cq_ex *create_telling(struct ibv_context *context,
+	struct ibv_cq_init_attr_ex *attr,
+	struct ibv_cq_ex *(*real)(struct ibv_context *, struct ibv_cq_init_attr_ex *))
+{
+	const uint32_t known = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+	/* jobs built for older releases do not have the last fields */
+	size_t n = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? sizeof(*attr)
+		   : attr->comp_mask ? offsetof(struct ibv_cq_init_attr_ex, parent_domain)
+				     : offsetof(struct ibv_cq_init_attr_ex, flags);
+	struct ibv_cq_init_attr_ex asking = {0};
+	struct ibv_cq_ex *cq;
+	int saved_errno = errno;
+
+	if (attr->wc_flags & IBV_WC_EX_WITH_QP_NUM || attr->comp_mask & ~known)
+		return real(context, attr);
+	memcpy(&asking, attr, n);
+	asking.wc_flags |= IBV_WC_EX_WITH_QP_NUM;
+	cq = real(context, &asking);
+	if (!cq) {
+		errno = saved_errno;
+		return real(context, attr);
+	}
+	if (asking.cqe != attr->cqe) /* a provider may say how many there are */
+		attr->cqe = asking.cqe;
+	return cq;
 }
 
 static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr,
 	struct ibv_cq_ex *(*real)(struct ibv_context *, struct ibv_cq_init_attr_ex *))
 {
-	struct ibv_cq_ex *cq = real(context, attr);
+	struct ibv_cq_ex *cq = create_telling(context, attr, real);
 
 	if (cq && cq->start_poll && cq->next_poll) {
 		lw_verbs_patch(&of_start_poll, &cq->start_poll);

@@ -18,15 +18,14 @@ static inline struct lw_qp *find(struct ibv_qp_ex *qp)
 static void add(struct ibv_qp_ex *ibv, enum lw_rdma_op op)
 {
 	struct lw_qp *qp = find(ibv);
-	struct lw_work *work = qp ? lw_batch_add(qp) : NULL;
+	bool is_signalled = ibv->wr_flags & IBV_SEND_SIGNALED;
+	struct lw_work *work = qp ? lw_batch_add(qp, is_signalled) : NULL;
 
 	if (!work)
 		return;
 	work->op = (uint16_t)op;
 	work->wr_id = ibv->wr_id;
-	work->flags = LW_RDMA_EX;
-	if (!(ibv->wr_flags & IBV_SEND_SIGNALED))
-		work->flags |= LW_RDMA_UNSIGNALLED;
+	work->flags = (uint16_t)(LW_RDMA_EX | (is_signalled ? 0 : LW_RDMA_UNSIGNALLED));
 }
 
 static void set(struct ibv_qp_ex *ibv, uint64_t bytes, size_t n_sge, uint16_t flags)
@@ -53,7 +52,7 @@ static void wr_start(struct ibv_qp_ex *ibv, void (*real)(struct ibv_qp_ex *))
 		return;
 	qp = find(ibv);
 	if (LW_UNLIKELY(!qp)) {
-		facts = lw_verbs_facts(&ibv->qp_base);
+		facts = lw_verbs_facts(ibv->qp_base.context, &ibv->qp_base, NULL);
 		qp = lw_qp_get(&facts);
 	}
 	if (qp)
@@ -69,7 +68,7 @@ static int wr_complete(struct ibv_qp_ex *ibv, int (*real)(struct ibv_qp_ex *))
 
 	if (!qp)
 		return real(ibv);
-	n = qp->batch.n;
+	n = qp->batch.list.n + qp->batch.n_untracked;
 	lw_post_begin(&post);
 	lw_batch_post(qp, &post);
 	result = real(ibv);
@@ -229,7 +228,7 @@ static const struct {
 } pointers[] = {BUILDERS(ENTRY) OTHERS(ENTRY)};
 enum { N_POINTERS = sizeof(pointers) / sizeof(pointers[0]) };
 
-bool lw_verbs_patch_qp(struct ibv_qp_ex *qp)
+void lw_verbs_patch_qp(struct ibv_qp_ex *qp)
 {
 	void *wrappers[N_POINTERS];
 
@@ -238,11 +237,12 @@ bool lw_verbs_patch_qp(struct ibv_qp_ex *qp)
 		void *real = *(void **)(void *)((char *)qp + pointers[i].offset);
 
 		wrappers[i] = real ? lw_verbs_wrap(pointers[i].variants, real) : NULL;
-		if (real && !wrappers[i])
-			return false;
+		if (real && !wrappers[i]) {
+			lw_loss(LW_LOSS_TABLE_FULL, 1, "rdma providers");
+			return;
+		}
 	}
 	for (size_t i = 0; i < N_POINTERS; i++)
 		if (wrappers[i])
 			*(void **)(void *)((char *)qp + pointers[i].offset) = wrappers[i];
-	return true;
 }

@@ -56,7 +56,7 @@ uint32_t lw_work_take(struct lw_qp *qp)
 	return index;
 }
 
-static void lw_work_give(struct lw_qp *qp, uint32_t index)
+static void give(struct lw_qp *qp, uint32_t index)
 {
 	if (qp->n_free >= MAX_KEPT) {
 		lw_work_give_any(index);
@@ -118,7 +118,7 @@ void lw_works_drop(struct lw_qp *qp, struct lw_work_list *list)
 {
 	for (uint32_t index = list->first, next; index; index = next) {
 		next = next_of(work_at(index));
-		lw_work_give(qp, index);
+		give(qp, index);
 	}
 	*list = (struct lw_work_list){0};
 }
@@ -130,8 +130,41 @@ void lw_works_drop_refused(struct lw_qp *qp, struct lw_work_list *list)
 		uint32_t at = list->last;
 
 		lw_work_take_out(list, at);
-		lw_work_give(qp, at);
+		give(qp, at);
 	}
+}
+
+/*
+ * @at, or the first behind it that the device took, 0 = none. Those that it did not take are dropped: they
+ * are not at the end when another thread posted behind them.
+ */
+static uint32_t skip_refused(struct lw_qp *qp, struct lw_work_list *list, uint32_t at)
+{
+	while (at && lw_work_is_refused(work_at(at))) {
+		uint32_t next = next_of(work_at(at));
+
+		lw_work_take_out(list, at);
+		give(qp, at);
+		at = next;
+	}
+	return at;
+}
+
+uint32_t lw_works_first(struct lw_qp *qp, struct lw_work_list *list)
+{
+	return skip_refused(qp, list, list->first);
+}
+
+static uint32_t behind(struct lw_qp *qp, struct lw_work_list *list, uint32_t at)
+{
+	return skip_refused(qp, list, next_of(work_at(at)));
+}
+
+uint32_t lw_works_count(struct lw_qp *qp, struct lw_work_list *list)
+{
+	for (uint32_t at = lw_works_first(qp, list); at; at = behind(qp, list, at))
+		;
+	return list->n;
 }
 
 void lw_works_end(struct lw_qp *qp)
@@ -139,11 +172,9 @@ void lw_works_end(struct lw_qp *qp)
 	int64_t now_ns = lw_now_ns();
 	struct lw_work_list *sends = &qp->lists[LW_QUEUE_SEND];
 
-	for (uint32_t at = sends->first; at; at = next_of(work_at(at))) {
+	for (uint32_t at = lw_works_first(qp, sends); at; at = behind(qp, sends, at)) {
 		struct lw_work *work = work_at(at);
 
-		if (lw_work_is_refused(work))
-			continue;
 		if (qp->is_signal_all)
 			work->flags &= (uint16_t)~LW_RDMA_UNSIGNALLED;
 		if (work->is_passed)
@@ -166,18 +197,18 @@ static inline bool is_signalled(const struct lw_qp *qp, const struct lw_work *wo
  * The oldest with @wr_id, 0 = none. @is_any: those without a completion of their own too. One whose post
  * is still under way may have completed already, or may be refused: only if there is no other.
  */
-uint32_t lw_work_find(
-	const struct lw_qp *qp, const struct lw_work_list *list, uint64_t wr_id, bool is_any)
+uint32_t lw_work_find(struct lw_qp *qp, struct lw_work_list *list, uint64_t wr_id, bool is_any)
 {
 	uint32_t open_at = 0;
 	int n_passed = 0;
 
-	for (uint32_t at = list->first; at && n_passed < MAX_LOOK; at = next_of(work_at(at))) {
+	for (uint32_t at = lw_works_first(qp, list); at && n_passed < MAX_LOOK;
+		at = behind(qp, list, at)) {
 		const struct lw_work *work = work_at(at);
 		bool is_own = is_signalled(qp, work);
 
 		n_passed += is_own || is_any;
-		if (work->wr_id != wr_id || (!is_own && !is_any) || lw_work_is_refused(work))
+		if (work->wr_id != wr_id || (!is_own && !is_any))
 			continue;
 		if (!lw_work_is_open(work))
 			return at;
@@ -186,21 +217,12 @@ uint32_t lw_work_find(
 	return open_at;
 }
 
-static uint32_t find_signalled(const struct lw_qp *qp, const struct lw_work_list *list)
+static uint32_t find_signalled(struct lw_qp *qp, struct lw_work_list *list)
 {
-	uint32_t at = list->first;
+	uint32_t at = lw_works_first(qp, list);
 
-	while (at && (!is_signalled(qp, work_at(at)) || lw_work_is_refused(work_at(at))))
-		at = next_of(work_at(at));
-	return at;
-}
-
-uint32_t lw_works_first(const struct lw_work_list *list)
-{
-	uint32_t at = list->first;
-
-	while (at && lw_work_is_refused(work_at(at)))
-		at = next_of(work_at(at));
+	while (at && !is_signalled(qp, work_at(at)))
+		at = behind(qp, list, at);
 	return at;
 }
 
@@ -224,16 +246,16 @@ static uint32_t match_send(struct lw_qp *qp, const struct lw_work *done)
 	if (!at && is_untracked(qp, LW_QUEUE_SEND))
 		return 0;
 	if (!at)
-		at = has_failed ? lw_works_first(list) : find_signalled(qp, list);
+		at = has_failed ? lw_works_first(qp, list) : find_signalled(qp, list);
 	if (!at && !qp->is_signalling_known)
-		at = lw_works_first(list);
+		at = lw_works_first(qp, list);
 	/* It asked for no completion and yet one came: so all are signalled (sq_sig_all). */
 	if (at && !has_failed && !is_signalled(qp, work_at(at))) {
 		qp->is_signal_all = true;
 		atomic_fetch_or_explicit(&qp->flags, LW_RDMA_QP_SIGNAL_ALL, memory_order_relaxed);
 	}
 	if (!at)
-		lw_verbs_lose(LW_LOSS_UNSEEN);
+		lw_verbs_lose(LW_LOSS_UNSEEN, 1);
 	return at;
 }
 
@@ -265,7 +287,7 @@ void lw_send_completed(struct lw_qp *qp, const struct lw_work *done)
 		if (!is_stale)
 			lw_work_record(qp->serial, work, 0, 0, done->at_ns);
 		lw_work_take_out(list, at);
-		lw_work_give(qp, at);
+		give(qp, at);
 	}
 	if (!done_at)
 		return;
@@ -273,7 +295,7 @@ void lw_send_completed(struct lw_qp *qp, const struct lw_work *done)
 		work_at(done_at)->flags &= (uint16_t)~LW_RDMA_UNSIGNALLED;
 	lw_work_record(qp->serial, work_at(done_at), done->status, 0, done->at_ns);
 	lw_work_take_out(list, done_at);
-	lw_work_give(qp, done_at);
+	give(qp, done_at);
 }
 
 /* ---- receives complete ----------------------------------------------------------------------------- */
@@ -286,13 +308,13 @@ void lw_receive_completed(struct lw_qp *qp, const struct lw_work *done)
 	struct lw_work received = *done;
 
 	if (!at && !is_untracked(qp, LW_QUEUE_RECV))
-		at = lw_works_first(list);
+		at = lw_works_first(qp, list);
 	if (at) {
 		received.at_ns = work_at(at)->at_ns;
 		received.n_sge = work_at(at)->n_sge;
 		received.flags |= work_at(at)->flags;
 		lw_work_take_out(list, at);
-		lw_work_give(qp, at);
+		give(qp, at);
 	} else {
 		received.flags |= LW_RDMA_UNTIMED;
 	}

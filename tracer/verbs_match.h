@@ -73,12 +73,17 @@ void lw_works_drop(struct lw_qp *qp, struct lw_work_list *list);
 /** lw_works_drop_refused() - those at the end: many, when a job posts until its queue has room. */
 void lw_works_drop_refused(struct lw_qp *qp, struct lw_work_list *list);
 
-/** lw_work_find() - the oldest with @wr_id, 0 = none. @is_any: those without a completion of their own too. */
-uint32_t lw_work_find(
-	const struct lw_qp *qp, const struct lw_work_list *list, uint64_t wr_id, bool is_any);
+/** lw_works_count() - those that were not refused. */
+uint32_t lw_works_count(struct lw_qp *qp, struct lw_work_list *list);
 
-/** lw_works_first() - the oldest that was not refused. */
-uint32_t lw_works_first(const struct lw_work_list *list);
+/**
+ * lw_work_find() - the oldest with @wr_id, 0 = none. @is_any: those without a completion of their own too.
+ * What was refused is dropped where a search passes it, here and in lw_works_first().
+ */
+uint32_t lw_work_find(struct lw_qp *qp, struct lw_work_list *list, uint64_t wr_id, bool is_any);
+
+/** lw_works_first() - the oldest, 0 = none. */
+uint32_t lw_works_first(struct lw_qp *qp, struct lw_work_list *list);
 
 /* ---- what becomes a record ------------------------------------------------------------------------- */
 

@@ -55,6 +55,8 @@ bool lw_verbs_begin(void)
 	int saved_errno = errno;
 	bool is_on;
 
+	if (!lw_is_live()) /* a forked child says for itself that there is no memory */
+		atomic_store_explicit(&has_failed, false, memory_order_relaxed);
 	if (LW_UNLIKELY(lw_tls.busy) || atomic_load_explicit(&has_failed, memory_order_relaxed))
 		return false;
 	if (!lw_hook_wanted("verbs") || !lw_activate(LW_FRAMEWORK_NONE, LW_TRANSPORT_NONE))
@@ -80,20 +82,18 @@ static void tell_lost(struct lw_verbs_tables *of, size_t i)
 }
 
 /* The first at once, for a killed process says no last word; a flood of them is told in sums. */
-void lw_verbs_lose(enum lw_loss_reason reason)
+void lw_verbs_lose(enum lw_loss_reason reason, uint64_t n)
 {
-	static _Atomic bool is_told[2];
 	size_t i = reason == LW_LOSS_UNSEEN;
 	struct lw_verbs_tables *of = tables();
-	uint64_t n;
 
 	if (!of) {
-		lw_loss(reason, 1, "rdma");
+		lw_loss(reason, n, "rdma");
 		return;
 	}
-	n = atomic_fetch_add_explicit(&of->n_lost[i], 1, memory_order_relaxed) + 1;
+	n += atomic_fetch_add_explicit(&of->n_lost[i], n, memory_order_relaxed);
 	if (n >= LOSSES_AT_A_TIME ||
-		!atomic_exchange_explicit(&is_told[i], true, memory_order_relaxed))
+		!atomic_exchange_explicit(&of->is_told[i], true, memory_order_relaxed))
 		tell_lost(of, i);
 }
 
@@ -112,40 +112,40 @@ static inline bool is_it(const struct lw_qp *qp, uintptr_t context, uint32_t num
 	       atomic_load_explicit(&qp->context, memory_order_relaxed) == context;
 }
 
-/* Return: the slot of it; *@ret_free: where it could be put (LW_QP_SLOTS = nowhere). */
-static uint32_t find_slot(
-	struct lw_verbs_tables *in, uintptr_t context, uint32_t number, uint32_t *ret_free)
-{
-	uint32_t at = first_slot(context, number);
+struct place {
+	uint32_t slot; /* of what was looked for; LW_QP_SLOTS = it is not there */
+	uint32_t free; /* where it could be put; LW_QP_SLOTS = nowhere */
+};
 
-	*ret_free = LW_QP_SLOTS;
+/* Return: NULL = it is not there. @ret: NULL = not wanted. */
+static inline struct lw_qp *look_up(
+	struct lw_verbs_tables *in, uintptr_t context, uint32_t number, struct place *ret)
+{
+	uint32_t at = first_slot(context, number), free_slot = LW_QP_SLOTS;
+	struct lw_qp *found = NULL;
+
 	for (int i = 0; i < MAX_PROBES; i++, at = (at + 1) % LW_QP_SLOTS) {
 		uint32_t index = atomic_load_explicit(&in->slots[at], memory_order_acquire);
 
-		if (index && index != LEFT && is_it(&in->qps[index], context, number))
-			return at;
-		if ((!index || index == LEFT) && *ret_free == LW_QP_SLOTS)
-			*ret_free = at;
+		if (index && index != LEFT && is_it(&in->qps[index], context, number)) {
+			found = &in->qps[index];
+			break;
+		}
+		if ((!index || index == LEFT) && free_slot == LW_QP_SLOTS)
+			free_slot = at;
 		if (!index)
 			break;
 	}
-	return LW_QP_SLOTS;
+	if (ret)
+		*ret = (struct place){found ? at : LW_QP_SLOTS, free_slot};
+	return found;
 }
 
 struct lw_qp *lw_qp_find(uintptr_t context, uint32_t number)
 {
 	struct lw_verbs_tables *in = tables();
-	uint32_t at = first_slot(context, number);
 
-	for (int i = 0; in && i < MAX_PROBES; i++, at = (at + 1) % LW_QP_SLOTS) {
-		uint32_t index = atomic_load_explicit(&in->slots[at], memory_order_acquire);
-
-		if (!index)
-			return NULL;
-		if (index != LEFT && is_it(&in->qps[index], context, number))
-			return &in->qps[index];
-	}
-	return NULL;
+	return in ? look_up(in, context, number, NULL) : NULL;
 }
 
 /* ---- making and ending ----------------------------------------------------------------------------- */
@@ -207,6 +207,7 @@ static void fill(struct lw_qp *qp, const struct lw_qp_facts *facts)
 	qp->is_signalling_known = facts->is_signalling_known;
 	qp->peer_number = 0;
 	qp->port = 0;
+	qp->made_ns = lw_now_ns();
 }
 
 /*
@@ -275,6 +276,9 @@ void lw_qp_record(const struct lw_qp *qp, enum lw_rdma_qp_op op, const struct lw
 	}
 	event.rdma_qp.type = qp->type;
 	event.rdma_qp.flags = atomic_load_explicit(&qp->flags, memory_order_relaxed);
+	if (path)
+		event.rdma_qp.flags |=
+			(uint8_t)(path->mtu << LW_RDMA_QP_MTU_SHIFT) & LW_RDMA_QP_MTU;
 	event.rdma_qp.n_unused_receives = n_unused_receives;
 	lw_record(&event);
 }
@@ -282,18 +286,16 @@ void lw_qp_record(const struct lw_qp *qp, enum lw_rdma_qp_op op, const struct lw
 static struct lw_qp *add(struct lw_verbs_tables *in, const struct lw_qp_facts *facts)
 {
 	const struct lw_rdma_path nowhere = {.device = facts->device};
-	uint32_t slot, free_slot;
-	struct lw_qp *qp = NULL;
+	struct place place;
+	struct lw_qp *qp;
 	bool is_new = false;
 
 	if (!lock(in)) {
-		lw_verbs_lose(LW_LOSS_TABLE_FULL);
+		lw_verbs_lose(LW_LOSS_TABLE_FULL, 1);
 		return NULL;
 	}
-	slot = find_slot(in, facts->context, facts->number, &free_slot);
-	if (slot < LW_QP_SLOTS) { /* another thread was quicker */
-		qp = &in->qps[atomic_load(&in->slots[slot])];
-	} else if (free_slot < LW_QP_SLOTS) {
+	qp = look_up(in, facts->context, facts->number, &place);
+	if (!qp && place.free < LW_QP_SLOTS) { /* else another thread was quicker */
 		qp = take_free(in);
 		is_new = qp != NULL;
 	}
@@ -305,11 +307,11 @@ static struct lw_qp *add(struct lw_verbs_tables *in, const struct lw_qp_facts *f
 		atomic_store_explicit(&qp->number, facts->number, memory_order_relaxed);
 		atomic_store_explicit(&qp->context, facts->context, memory_order_relaxed);
 		atomic_store_explicit(
-			&in->slots[free_slot], (uint32_t)(qp - in->qps), memory_order_release);
+			&in->slots[place.free], (uint32_t)(qp - in->qps), memory_order_release);
 	}
 	unlock(in);
 	if (!qp) {
-		lw_verbs_lose(LW_LOSS_TABLE_FULL);
+		lw_verbs_lose(LW_LOSS_TABLE_FULL, 1);
 	} else if (is_new && qp->serial) {
 		qp->port = get_port(in, &nowhere);
 		lw_qp_record(qp, LW_RDMA_QP_SEEN, NULL, 0);
@@ -324,10 +326,12 @@ struct lw_qp *lw_qp_get(const struct lw_qp_facts *facts)
 	return qp ? qp : add(tables(), facts);
 }
 
-struct lw_qp *lw_qp_created(const struct lw_qp_facts *facts)
+struct lw_qp *lw_qp_created(const struct lw_qp_facts *facts, int64_t since_ns)
 {
 	struct lw_qp *old = lw_qp_find(facts->context, facts->number);
 
+	if (old && old->made_ns >= since_ns)
+		return old;
 	if (old)
 		lw_qp_ended(old);
 	return add(tables(), facts);
@@ -348,17 +352,18 @@ void lw_qp_reset(struct lw_qp *qp)
 void lw_qp_ended(struct lw_qp *qp)
 {
 	struct lw_verbs_tables *in = tables();
-	uint32_t slot, unused;
+	struct place place;
+	bool is_there;
 
 	if (!lock(in)) { /* stays as it is: found again when its number is, and ended then */
-		lw_verbs_lose(LW_LOSS_TABLE_FULL);
+		lw_verbs_lose(LW_LOSS_TABLE_FULL, 1);
 		return;
 	}
-	slot = find_slot(in, atomic_load(&qp->context), atomic_load(&qp->number), &unused);
-	if (slot < LW_QP_SLOTS)
-		atomic_store_explicit(&in->slots[slot], LEFT, memory_order_release);
+	is_there = look_up(in, atomic_load(&qp->context), atomic_load(&qp->number), &place);
+	if (is_there)
+		atomic_store_explicit(&in->slots[place.slot], LEFT, memory_order_release);
 	unlock(in);
-	if (slot < LW_QP_SLOTS) /* else another thread ends it */
+	if (is_there) /* else another thread ends it */
 		lw_qp_tell(qp, LW_WORK_END);
 }
 

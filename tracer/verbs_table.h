@@ -52,13 +52,21 @@ enum { LW_WORK_REFUSED = 1 };
 /* One call that posts. */
 struct lw_post {
 	int64_t at_ns;
-	uint32_t last;        /* index of the last request */
-	uint32_t n_untracked; /* requests that found no room in the pool */
+	uint32_t last; /* index of the last request */
+	uint32_t n_untracked,
+		n_awaited; /* that found no room in the pool; of these, that complete */
 };
 
 struct lw_work_list {
 	uint32_t first, last; /* indices in the pool, 0 = none */
 	uint32_t n;
+};
+
+/* Of ibv_wr_*: between start and complete, which libibverbs orders. */
+struct lw_batch {
+	struct lw_work_list list;
+	uint32_t n_untracked, n_awaited; /* as of a post */
+	bool is_last_untracked;
 };
 
 /* A queue pair, or (number LW_SRQ_NUMBER) a shared receive queue. */
@@ -69,12 +77,12 @@ struct lw_qp {
 	_Atomic uint32_t number;
 	struct lw_work_list lists[2];    /* by enum lw_queue, oldest first */
 	struct lw_work_list pending;     /* taken out of the inbox, not acted on yet */
-	_Atomic uint32_t n_untracked[2]; /* posted when the pool was empty, not yet completed */
+	_Atomic uint32_t n_untracked[2]; /* posted without room in the pool, not yet completed */
 	uint32_t free, n_free;           /* works kept here for the next post */
-	struct lw_work_list
-		batch; /* ibv_wr_*: between start and complete, which libibverbs orders */
+	struct lw_batch batch;
 	uintptr_t send_cq, recv_cq, srq;
 	_Atomic uint32_t serial;
+	int64_t made_ns;
 	uint32_t port, peer_number;
 	uint8_t type;
 	_Atomic uint8_t flags; /* enum lw_rdma_qp_flag */
@@ -99,6 +107,7 @@ struct lw_rdma_path {
 	uint32_t peer_number;
 	uint16_t lid, peer_lid;
 	uint8_t port, gid_index;
+	uint8_t mtu; /* enum ibv_mtu, 0 = not known */
 };
 
 /* What a poll returned. */
@@ -122,8 +131,8 @@ bool lw_verbs_begin(void);
 /** lw_verbs_is_on() - tables are there and this process records. */
 bool lw_verbs_is_on(void);
 
-/** lw_verbs_lose() - count what could not be followed; told at once the first time, then in sums. */
-void lw_verbs_lose(enum lw_loss_reason reason);
+/** lw_verbs_lose() - count @n that could not be followed; told at once the first time, then in sums. */
+void lw_verbs_lose(enum lw_loss_reason reason, uint64_t n);
 
 /** lw_qp_find() - lock-free. Return: NULL = not known. */
 struct lw_qp *lw_qp_find(uintptr_t context, uint32_t number);
@@ -131,8 +140,11 @@ struct lw_qp *lw_qp_find(uintptr_t context, uint32_t number);
 /** lw_qp_get() - find it, or make it known. Return: NULL = no room, which is counted. */
 struct lw_qp *lw_qp_get(const struct lw_qp_facts *facts);
 
-/** lw_qp_created() - a new one: an older one of the same place and number has ended unseen. */
-struct lw_qp *lw_qp_created(const struct lw_qp_facts *facts);
+/**
+ * lw_qp_created() - a new one, made since @since_ns: one of the same place and number that is older has
+ * ended unseen, and one that is not is it (two hooks saw it being made).
+ */
+struct lw_qp *lw_qp_created(const struct lw_qp_facts *facts, int64_t since_ns);
 
 /** lw_qp_connected() - @qp has a peer now. */
 void lw_qp_connected(struct lw_qp *qp, const struct lw_rdma_path *path);
@@ -158,12 +170,15 @@ void lw_post_end(
 /** lw_work_post() - @work is about to be posted by @post; its owner, time and tag are set here. */
 void lw_work_post(struct lw_qp *qp, bool is_in, const struct lw_work *work, struct lw_post *post);
 
+/** lw_works_untracked() - @n posted ones are not followed, and @n_awaited of them will complete. */
+void lw_works_untracked(struct lw_qp *qp, enum lw_queue queue, uint32_t n, uint32_t n_awaited);
+
 /** lw_work_complete() - the poll returned a work request of @qp, or (NULL) of an unknown one. */
 void lw_work_complete(struct lw_qp *qp, const struct lw_completion *completion);
 
 /** lw_batch_*() - a chain of requests that becomes posted as a whole (ibv_wr_start to ibv_wr_complete). */
-struct lw_work *lw_batch_add(struct lw_qp *qp);  /* zeroed; NULL = no room */
-struct lw_work *lw_batch_last(struct lw_qp *qp); /* NULL = none */
+struct lw_work *lw_batch_add(struct lw_qp *qp, bool is_signalled); /* zeroed; NULL = no room */
+struct lw_work *lw_batch_last(struct lw_qp *qp);                   /* NULL = none, or no room */
 void lw_batch_post(struct lw_qp *qp, struct lw_post *post);
 void lw_batch_drop(struct lw_qp *qp);
 
@@ -179,6 +194,7 @@ struct lw_verbs_tables {
 	_Atomic uint64_t free_qps, free_works; /* count of changes << 32 | index */
 	_Atomic uint32_t n_serials, n_ports;
 	_Atomic uint64_t n_lost[2]; /* not yet told */
+	_Atomic bool is_told[2];    /* of the same: that there are any */
 	_Atomic bool is_reported;
 	struct {
 		_Atomic int64_t at_ns __attribute__((aligned(64)));

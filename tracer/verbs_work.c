@@ -11,17 +11,17 @@ enum {
 };
 
 /* A failed completion does not say of which queue it is: the wr_id has to. */
-static bool is_of_sends(const struct lw_qp *qp, const struct lw_work *done)
+static bool is_of_sends(struct lw_qp *qp, const struct lw_work *done)
 {
-	const struct lw_work_list *sends = &qp->lists[LW_QUEUE_SEND];
+	struct lw_work_list *sends = &qp->lists[LW_QUEUE_SEND];
 	uint32_t send, receive;
 
 	if (done->queue != LW_QUEUE_UNKNOWN)
 		return done->queue == LW_QUEUE_SEND;
 	send = lw_work_find(qp, sends, done->wr_id, true);
-	receive = lw_works_first(&qp->lists[LW_QUEUE_RECV]);
+	receive = lw_works_first(qp, &qp->lists[LW_QUEUE_RECV]);
 	if (receive && work_at(receive)->wr_id == done->wr_id) /* of both: the oldest send, then */
-		return send && send == lw_works_first(sends);
+		return send && send == lw_works_first(qp, sends);
 	return send || (!receive && !qp->srq);
 }
 
@@ -34,7 +34,7 @@ static void complete(struct lw_qp *qp, const struct lw_work *done)
 	bool is_in;
 
 	if (qp->serial && done->owner != qp->serial) { /* polled when its queue pair had ended */
-		lw_verbs_lose(LW_LOSS_UNSEEN);
+		lw_verbs_lose(LW_LOSS_UNSEEN, 1);
 		return;
 	}
 	if (is_of_sends(qp, done)) {
@@ -68,7 +68,7 @@ static void reset(struct lw_qp *qp)
 static void end(struct lw_qp *qp)
 {
 	uint32_t n_unused =
-		qp->lists[LW_QUEUE_RECV].n +
+		lw_works_count(qp, &qp->lists[LW_QUEUE_RECV]) +
 		atomic_load_explicit(&qp->n_untracked[LW_QUEUE_RECV], memory_order_relaxed);
 
 	reset(qp);
@@ -165,7 +165,7 @@ static void leave_message(struct lw_qp *qp, const struct lw_work *message)
 	uint32_t index = lw_work_take_any();
 
 	if (!index) {
-		lw_verbs_lose(LW_LOSS_TABLE_FULL);
+		lw_verbs_lose(LW_LOSS_TABLE_FULL, 1);
 		return;
 	}
 	copy(work_at(index), message);
@@ -219,14 +219,34 @@ static void set_post(struct lw_work *work, uint32_t index, struct lw_post *post)
 	post->last = index;
 }
 
+/* Will it have a completion of its own? */
+static bool is_awaited(const struct lw_qp *qp, bool is_signalled)
+{
+	return is_signalled ||
+	       atomic_load_explicit(&qp->flags, memory_order_relaxed) & LW_RDMA_QP_SIGNAL_ALL;
+}
+
+void lw_works_untracked(struct lw_qp *qp, enum lw_queue queue, uint32_t n, uint32_t n_awaited)
+{
+	if (!n)
+		return;
+	lw_verbs_lose(LW_LOSS_TABLE_FULL, n);
+	atomic_fetch_add_explicit(&qp->n_untracked[queue],
+		queue == LW_QUEUE_SEND && is_awaited(qp, false) ? n : n_awaited,
+		memory_order_relaxed);
+}
+
 void lw_work_post(struct lw_qp *qp, bool is_in, const struct lw_work *work, struct lw_post *post)
 {
 	uint32_t index = is_in ? lw_work_take(qp) : lw_work_take_any();
 
 	if (LW_UNLIKELY(!index)) { /* its completion will find nothing, and that is expected */
-		lw_verbs_lose(LW_LOSS_TABLE_FULL);
-		atomic_fetch_add_explicit(&qp->n_untracked[work->queue], 1, memory_order_relaxed);
+		uint32_t n_awaited = is_awaited(qp, !(work->flags & LW_RDMA_UNSIGNALLED));
+
+		atomic_fetch_add_explicit(
+			&qp->n_untracked[work->queue], n_awaited, memory_order_relaxed);
 		post->n_untracked++;
+		post->n_awaited += n_awaited;
 		return;
 	}
 	copy(work_at(index), work);
@@ -259,11 +279,16 @@ static void refuse(const struct lw_post *post, uint32_t n)
 void lw_post_end(
 	struct lw_qp *qp, enum lw_queue queue, const struct lw_post *post, uint32_t n_refused)
 {
+	/* the pool was empty in the end, so those without a work are among the last ones */
+	uint32_t n = n_refused < post->n_untracked ? n_refused : post->n_untracked;
+
+	if (LW_UNLIKELY(post->n_untracked > n))
+		lw_verbs_lose(LW_LOSS_TABLE_FULL, post->n_untracked - n);
 	if (LW_UNLIKELY(n_refused)) {
-		uint32_t n = n_refused < post->n_untracked ? n_refused : post->n_untracked;
 		bool is_in;
 
-		atomic_fetch_sub_explicit(&qp->n_untracked[queue], n, memory_order_relaxed);
+		atomic_fetch_sub_explicit(&qp->n_untracked[queue],
+			n < post->n_awaited ? n : post->n_awaited, memory_order_relaxed);
 		refuse(post, n_refused - n);
 		is_in = lw_qp_enter(qp);
 		if (is_in)
@@ -295,7 +320,7 @@ void lw_work_complete(struct lw_qp *qp, const struct lw_completion *completion)
 	bool is_in;
 
 	if (!qp) {
-		lw_verbs_lose(LW_LOSS_UNSEEN);
+		lw_verbs_lose(LW_LOSS_UNSEEN, 1);
 		if (completion->queue == LW_QUEUE_RECV)
 			lw_work_record(0, &done, done.status, LW_RDMA_UNTIMED, done.at_ns);
 		return;
@@ -332,37 +357,41 @@ void lw_qp_flush(struct lw_qp *qp)
 		is_in = lw_qp_enter(qp);
 	if (is_in)
 		lw_works_end(qp);
-	else /* a thread that no longer runs was just here */
-		lw_verbs_lose(LW_LOSS_UNSEEN);
+	else if (qp->lists[LW_QUEUE_SEND].n) /* a thread that no longer runs was just here */
+		lw_loss(LW_LOSS_UNENDED, qp->lists[LW_QUEUE_SEND].n, "rdma work requests");
 	lw_qp_leave(qp, is_in);
 }
 
 /* ---- batches: ibv_wr_start() to ibv_wr_complete() -------------------------------------------------- */
 
-struct lw_work *lw_batch_add(struct lw_qp *qp)
+struct lw_work *lw_batch_add(struct lw_qp *qp, bool is_signalled)
 {
 	static const struct lw_work none;
 	uint32_t index = lw_work_take_any();
 
+	qp->batch.is_last_untracked = !index;
 	if (!index) {
-		lw_verbs_lose(LW_LOSS_TABLE_FULL);
+		qp->batch.n_untracked++;
+		qp->batch.n_awaited += is_awaited(qp, is_signalled);
 		return NULL;
 	}
 	copy(work_at(index), &none);
-	lw_work_append(&qp->batch, index);
+	lw_work_append(&qp->batch.list, index);
 	return work_at(index);
 }
 
 struct lw_work *lw_batch_last(struct lw_qp *qp)
 {
-	return qp->batch.last ? work_at(qp->batch.last) : NULL;
+	uint32_t last = qp->batch.is_last_untracked ? 0 : qp->batch.list.last;
+
+	return last ? work_at(last) : NULL;
 }
 
 void lw_batch_post(struct lw_qp *qp, struct lw_post *post)
 {
 	bool is_in = lw_qp_enter(qp);
 
-	for (uint32_t at = qp->batch.first, next; at; at = next) {
+	for (uint32_t at = qp->batch.list.first, next; at; at = next) {
 		struct lw_work *work = work_at(at);
 
 		next = next_of(work);
@@ -373,15 +402,19 @@ void lw_batch_post(struct lw_qp *qp, struct lw_post *post)
 		else
 			push(qp, at);
 	}
-	qp->batch = (struct lw_work_list){0};
+	post->n_untracked = qp->batch.n_untracked;
+	post->n_awaited = qp->batch.n_awaited;
+	atomic_fetch_add_explicit(
+		&qp->n_untracked[LW_QUEUE_SEND], post->n_awaited, memory_order_relaxed);
+	qp->batch = (struct lw_batch){0};
 	lw_qp_leave(qp, is_in);
 }
 
 void lw_batch_drop(struct lw_qp *qp)
 {
-	for (uint32_t at = qp->batch.first, next; at; at = next) {
+	for (uint32_t at = qp->batch.list.first, next; at; at = next) {
 		next = next_of(work_at(at));
 		lw_work_give_any(at);
 	}
-	qp->batch = (struct lw_work_list){0};
+	qp->batch = (struct lw_batch){0};
 }

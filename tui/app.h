@@ -32,12 +32,13 @@ struct lw_app {
 	char line[LW_APP_LINE_BYTES];   /* what is typed in a prompt */
 	char sought[LW_APP_LINE_BYTES]; /* what was searched last */
 	char message[LW_APP_MESSAGE_BYTES];
-	bool is_error;    /* the message is one */
-	int help_top;     /* first line of help on the screen */
-	char *copied;     /* for the terminal's clipboard: screen.c takes it. Owned */
-	const char *name; /* of the run, for the title */
-	bool is_over;     /* the user left */
-	bool must_redraw; /* the terminal is to be drawn from nothing */
+	bool is_error;      /* the message is one */
+	bool is_nic_hidden; /* of the timeline; remembered */
+	int help_top;       /* first line of help on the screen */
+	char *copied;       /* for the terminal's clipboard: screen.c takes it. Owned */
+	const char *name;   /* of the run, for the title */
+	bool is_over;       /* the user left */
+	bool must_redraw;   /* the terminal is to be drawn from nothing */
 };
 
 /** lw_app_init() - @data is borrowed; it may still be read. Return: LW_OK, LW_ERR_NOMEM. */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The peer's rank is that of the process which has the same connection the other way round. */
 static const char connections_sql[] =
 	"WITH end AS MATERIALIZED (SELECT k.process_id, k.socket, p.rank, k.local_address, k.local_port,"
 	" k.peer_address, k.peer_port FROM socket k JOIN process p ON p.id = k.process_id),"
@@ -15,11 +14,9 @@ static const char connections_sql[] =
 	" max(n_retransmits) AS n_retransmits, avg(rtt_ns) AS rtt_ns,"
 	" avg(delivery_bytes_per_s) AS delivery_bytes_per_s FROM tcp_sample"
 	" GROUP BY process_id, socket)"
-	" SELECT e.rank, e.local_address, e.local_port, e.peer_address, e.peer_port, min(o.rank),"
+	" SELECT e.rank, e.local_address, e.local_port, e.peer_address, e.peer_port, e.process_id,"
 	" s.sent_bytes, s.received_bytes, t.acked_bytes, t.n_retransmits, t.rtt_ns,"
-	" t.delivery_bytes_per_s FROM end e"
-	" LEFT JOIN end o ON o.local_port = e.peer_port AND o.peer_port = e.local_port"
-	" AND o.local_address = e.peer_address AND o.peer_address = e.local_address"
+	" t.delivery_bytes_per_s, e.socket FROM end e"
 	" LEFT JOIN sample s ON s.process_id = e.process_id AND s.socket = e.socket"
 	" LEFT JOIN tcp t ON t.process_id = e.process_id AND t.socket = e.socket"
 	" GROUP BY e.process_id, e.socket";
@@ -36,14 +33,63 @@ static int32_t rank_number(sqlite3_stmt *row, int column)
 							       : sqlite3_column_int(row, column);
 }
 
-static int load_store(struct lw_store *store, struct lw_connections *connections)
+/* By store, process and socket. */
+static int compare_end(const void *a, const void *b)
 {
+	const struct lw_tcp_end *x = *(const struct lw_tcp_end *const *)a;
+	const struct lw_tcp_end *y = *(const struct lw_tcp_end *const *)b;
+
+	if (x->store != y->store)
+		return x->store < y->store ? -1 : 1;
+	if (x->process_id != y->process_id)
+		return x->process_id < y->process_id ? -1 : 1;
+	return (x->socket > y->socket) - (x->socket < y->socket);
+}
+
+struct ends { /* of hooked sockets, by compare_end() */
+	const struct lw_tcp_end **at;
+	size_t n;
+};
+
+static int sort_ends(const struct lw_run *run, struct ends *ret_ends)
+{
+	const struct lw_tcp_end *end;
+
+	ret_ends->n = 0;
+	ret_ends->at = calloc(run->ends.n + 1, sizeof(const struct lw_tcp_end *));
+	if (!ret_ends->at)
+		return lw_fail(LW_ERR_NOMEM, "no memory for %zu connections", run->ends.n);
+	lw_vec_foreach (end, &run->ends)
+		if (end->socket)
+			ret_ends->at[ret_ends->n++] = end;
+	qsort(ret_ends->at, ret_ends->n, sizeof(const struct lw_tcp_end *), compare_end);
+	return LW_OK;
+}
+
+static int32_t peer_of(const struct lw_run *run, const struct ends *ends, size_t store,
+	int64_t process_id, int64_t socket)
+{
+	const struct lw_tcp_end wanted = {
+		.store = store, .process_id = process_id, .socket = socket};
+	const struct lw_tcp_end *key = &wanted;
+	const struct lw_tcp_end *const *found =
+		ends->n ? bsearch(&key, ends->at, ends->n, sizeof(key), compare_end) : NULL;
+
+	return found && (*found)->peer_rank != LW_NONE ? run->ranks.at[(*found)->peer_rank].rank
+						       : LW_NONE;
+}
+
+static int load_store(const struct lw_run *run, size_t index, const struct ends *ends,
+	struct lw_connections *connections)
+{
+	struct lw_store *store = run->stores.at[index];
 	sqlite3_stmt *row = NULL;
 	int status = lw_store_prepare(store, connections_sql, &row);
 
 	while (status == LW_OK && (status = lw_store_step(store, row)) == 1) {
 		struct lw_connection connection = {.rank = rank_number(row, 0),
-			.peer_rank = rank_number(row, 5),
+			.peer_rank = peer_of(run, ends, index, sqlite3_column_int64(row, 5),
+				sqlite3_column_int64(row, 12)),
 			.sent_bytes = number(row, 6),
 			.received_bytes = number(row, 7),
 			.acked_bytes = number(row, 8),
@@ -61,6 +107,35 @@ static int load_store(struct lw_store *store, struct lw_connections *connections
 	return status;
 }
 
+/* A queue pair is told by its device's address and its number on the wire. */
+static int add_queue_pairs(const struct lw_run *run, struct lw_connections *connections)
+{
+	const struct lw_tcp_end *end;
+
+	lw_vec_foreach (end, &run->ends) {
+		struct lw_connection connection = {.peer_rank = LW_NONE,
+			.sent_bytes = lw_end_sent_bytes(end),
+			.received_bytes = lw_end_received_bytes(end),
+			.acked_bytes = NAN,
+			.n_retransmits = NAN,
+			.rtt_ns = NAN,
+			.delivery_bytes_per_s = NAN};
+
+		if (!end->is_rdma || end->rank == LW_NONE)
+			continue;
+		connection.rank = run->ranks.at[end->rank].rank;
+		if (end->peer_rank != LW_NONE)
+			connection.peer_rank = run->ranks.at[end->peer_rank].rank;
+		snprintf(connection.local, sizeof(connection.local), "%s qp %d", end->local,
+			end->local_port);
+		snprintf(connection.peer, sizeof(connection.peer), "%s qp %d", end->peer,
+			end->peer_port);
+		if (lw_vec_push(connections, connection) < 0)
+			return LW_ERR_NOMEM;
+	}
+	return LW_OK;
+}
+
 static int compare(const void *a, const void *b)
 {
 	const struct lw_connection *x = a, *y = b;
@@ -74,11 +149,15 @@ static int compare(const void *a, const void *b)
 
 int lw_connections_load(const struct lw_run *run, struct lw_connections *ret_connections)
 {
-	int status = LW_OK;
+	struct ends ends;
+	int status = sort_ends(run, &ends);
 
 	*ret_connections = (struct lw_connections){0};
 	for (size_t i = 0; i < run->stores.n && status == LW_OK; i++)
-		status = load_store(run->stores.at[i], ret_connections);
+		status = load_store(run, i, &ends, ret_connections);
+	free(ends.at);
+	if (status == LW_OK)
+		status = add_queue_pairs(run, ret_connections);
 	if (status < 0) {
 		lw_vec_free(ret_connections);
 		return status;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * connections.h - the TCP connections of a run with what was seen of them, and traffic over time.
+ * connections.h - the TCP connections and RDMA queue pairs of a run with what was seen of them, and traffic over time.
  *
- * Reads:  tables socket, socket_sample, tcp_sample; traffic of ranks.   Writes: nothing.
+ * Reads:  tables socket, socket_sample, tcp_sample; ends and traffic of ranks.   Writes: nothing.
  */
 #ifndef LAPWING_TUI_CONNECTIONS_H
 #define LAPWING_TUI_CONNECTIONS_H

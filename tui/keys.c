@@ -52,6 +52,7 @@ static const struct lw_key_row rows[] = {
 	{'z', LW_REQUEST_ZOOM_OUT, NULL},
 	{'a', LW_REQUEST_ZOOM_ALL, "all of the run"},
 	{'f', LW_REQUEST_FOLLOW, "follow this collective over all ranks"},
+	{'i', LW_REQUEST_NIC, "what crossed the network (NIC), shown or not"},
 	{'R', LW_REQUEST_RESET, "as recorded"},
 
 	{'/', LW_REQUEST_SEARCH, "search"},

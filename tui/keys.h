@@ -75,6 +75,7 @@ enum lw_request {
 	LW_REQUEST_ZOOM_OUT,
 	LW_REQUEST_ZOOM_ALL,
 	LW_REQUEST_FOLLOW,
+	LW_REQUEST_NIC, /* what crossed the network: shown or not */
 	LW_REQUEST_RESET,
 	/* one for each view, in their order */
 	LW_REQUEST_VIEW,

@@ -37,7 +37,7 @@ static double troubles_of(const struct lw_run *run, size_t nic)
 	double n = 0;
 
 	lw_vec_foreach (trouble, &run->network.troubles)
-		n += trouble->nic == (int32_t)nic ? trouble->n : 0;
+		n += trouble->nic == run->nics.at[nic].same_as ? trouble->n : 0;
 	return n;
 }
 
@@ -46,7 +46,7 @@ static double others_of(const struct lw_run *run, size_t nic)
 	const struct lw_net_account *account;
 
 	lw_vec_foreach (account, &run->network.accounts)
-		if (account->nic == (int32_t)nic)
+		if (account->nic == run->nics.at[nic].same_as)
 			return account->other_rx_bytes + account->other_tx_bytes;
 	return NAN;
 }

@@ -47,6 +47,8 @@ void lw_settings_read(struct lw_settings *ret_settings)
 		value[strcspn(value, "\n")] = 0;
 		if (!strcmp(line, "view"))
 			ret_settings->view = lw_view_find(value);
+		else if (!strcmp(line, "nic"))
+			ret_settings->is_nic_hidden = !strcmp(value, "hidden");
 	}
 	if (in)
 		fclose(in);
@@ -79,7 +81,8 @@ int lw_settings_write(const struct lw_settings *settings)
 	out = fopen(next, "we");
 	if (!out)
 		return lw_fail(LW_ERR_IO, "%s: %s", next, strerror(errno));
-	fprintf(out, "view=%s\n", lw_views[settings->view]->name);
+	fprintf(out, "view=%s\n%s", lw_views[settings->view]->name,
+		settings->is_nic_hidden ? "nic=hidden\n" : "");
 	is_written = fclose(out) == 0 && rename(next, path) == 0;
 	if (is_written)
 		return LW_OK;

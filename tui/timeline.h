@@ -5,7 +5,7 @@
  *	view_timeline.c     what keys do            timeline_select.c   which collective is meant
  *	timeline_draw.c     rows and their lanes    timeline_details.c  what is said of it
  *	timeline_ruler.c    times and steps         timeline_lanes.h    when each kind of work went on
- *	timeline_csv.c      what `e` writes
+ *	timeline_csv.c      what `e` writes         timeline_nic.c      what crossed the network
  *
  * Times here are relative to the ruler's 0, the origin_ns of a rank's lanes, so one number means one column on
  * all rows.
@@ -13,6 +13,7 @@
 #ifndef LAPWING_TUI_TIMELINE_H
 #define LAPWING_TUI_TIMELINE_H
 
+#include "base/units.h"
 #include "tui/timeline_lanes.h"
 #include "tui/view.h"
 
@@ -30,6 +31,7 @@ struct lw_timeline {
 	struct lw_lanes lanes;
 	struct lw_focus seen;                               /* the focus as this view left it */
 	bool was_open, is_by_tensor, is_following, is_full; /* full: details are all of the pane */
+	bool is_nic_hidden;
 	enum lw_timeline_density density;
 	size_t rank, row;           /* selected: index into the ranks; into the tensors' order */
 	size_t top;                 /* first row on the screen */
@@ -49,6 +51,9 @@ struct lw_timeline_layout {
 	int first_line, n_lines;      /* of rows */
 	int header_lines;             /* status, ruler, steps */
 	int lanes_per_row, row_lines; /* with the blank between ranks */
+	int nic_lines;                /* of lanes_per_row, the last */
+	int shared_lines;             /* below the rows, of each NIC that several ranks share, */
+	bool is_shared_selected;      /* or only of the selected rank's */
 	enum lw_timeline_density density;
 	int legend_line;        /* -1: none */
 	struct lw_pane details; /* height 0: none */
@@ -119,7 +124,7 @@ void lw_timeline_select_tensor(struct lw_timeline *timeline, int32_t tensor);
 
 /* ---- timeline_details.c ---- */
 
-enum { LW_TIMELINE_TEXT_BYTES = 384, LW_TIMELINE_HEAD_LINES = 6 };
+enum { LW_TIMELINE_TEXT_BYTES = 384, LW_TIMELINE_HEAD_LINES = 6 }; /* one more with NIC lanes */
 
 /* Who had all its tensors of a collective first, and last; where nobody queues: who entered it. */
 struct lw_timeline_order {
@@ -139,6 +144,35 @@ void lw_timeline_details_draw(struct lw_timeline *timeline, struct lw_pane pane)
 /** lw_timeline_write() - as CSV, the collectives within [from, to), relative, on all ranks. */
 int lw_timeline_write(
 	const struct lw_timeline *timeline, int64_t from_ns, int64_t to_ns, FILE *out);
+
+/* ---- timeline_nic.c ---- */
+
+/** lw_timeline_has_nic() - it is recorded what some rank sent. */
+bool lw_timeline_has_nic(const struct lw_timeline *timeline);
+
+/** lw_timeline_shows_nic() - and nothing keeps its lanes from being shown but the size of the screen. */
+bool lw_timeline_shows_nic(const struct lw_timeline *timeline);
+
+/** lw_timeline_nic_is_shared() - several ranks have one lane, which is drawn once, below all of them. */
+bool lw_timeline_nic_is_shared(const struct lw_timeline *timeline, size_t r);
+
+/** lw_timeline_nic_count() - lanes that are shared, or not. */
+size_t lw_timeline_nic_count(const struct lw_timeline *timeline, bool is_shared);
+
+/** lw_timeline_nic_label() - of line @line of the @n_lines (1 or 2) of rank @r. */
+void lw_timeline_nic_label(const struct lw_timeline *timeline, size_t r, int line, int n_lines,
+	char text[2 * LW_UNIT_TEXT_BYTES]);
+
+/** lw_timeline_nic_draw() - out and in; of one line the larger of both. */
+void lw_timeline_nic_draw(
+	const struct lw_timeline *timeline, size_t r, struct lw_pane lines, int n_lines);
+
+/** lw_timeline_nic_n_said() - lines that lw_timeline_nic_say() has. */
+size_t lw_timeline_nic_n_said(const struct lw_timeline *timeline);
+
+/** lw_timeline_nic_say() - line @n of what the selected rank's lane shows at the cursor. Return: there is one. */
+bool lw_timeline_nic_say(
+	const struct lw_timeline *timeline, size_t n, char text[LW_TIMELINE_TEXT_BYTES]);
 
 /* ---- timeline_keys.c ---- */
 

@@ -75,6 +75,8 @@ struct lw_timeline_order lw_timeline_order(const struct lw_run *run, const struc
 	return order;
 }
 
+enum { N_COLLECTIVE_LINES = 5 }; /* that say_head() has of one */
+
 /* ---- lines -------------------------------------------------------------------------------------- */
 
 static size_t add(char *text, size_t n, const char *format, ...)
@@ -235,20 +237,22 @@ static void say_members(
 	}
 }
 
+/* The collective, then what crossed the network. Return: there is such a line. */
 static bool say_head(struct lw_timeline *timeline, size_t line, char text[LW_TIMELINE_TEXT_BYTES])
 {
 	const struct lw_run *run = timeline->lanes.run;
 	const struct lw_batch *batch = lw_timeline_batch(timeline, timeline->rank);
 
 	text[0] = 0;
+	if (!batch && line > 0)
+		return lw_timeline_nic_say(timeline, line - 1, text);
 	if (!batch) {
-		if (line == 0)
-			snprintf(text, LW_TIMELINE_TEXT_BYTES,
-				timeline->group == LW_NONE
-					? "no collective here: . next  , before  ] next step"
-					: "rank %d has no record of the collective that is followed",
-				run->ranks.at[timeline->rank].rank);
-		return line == 0;
+		snprintf(text, LW_TIMELINE_TEXT_BYTES,
+			timeline->group == LW_NONE
+				? "no collective here: . next  , before  ] next step"
+				: "rank %d has no record of the collective that is followed",
+			run->ranks.at[timeline->rank].rank);
+		return true;
 	}
 	switch (line) {
 	case 0:
@@ -267,7 +271,7 @@ static bool say_head(struct lw_timeline *timeline, size_t line, char text[LW_TIM
 		say_order(timeline, &run->groups.at[timeline->group], text);
 		return true;
 	default:
-		return false;
+		return lw_timeline_nic_say(timeline, line - N_COLLECTIVE_LINES, text);
 	}
 }
 
@@ -332,10 +336,12 @@ bool lw_timeline_details_line(
 	static const char *const member_titles[] = {
 		"", "     bytes   queued for  ranks apart  tensor (on this rank)"};
 
+	size_t n_head = N_COLLECTIVE_LINES + lw_timeline_nic_n_said(timeline);
+
 	text[0] = 0;
-	if (n < 5 || !batch)
+	if (n < n_head || !batch)
 		return say_head(timeline, n, text);
-	n -= 5;
+	n -= n_head;
 	if (n < 2)
 		snprintf(text, LW_TIMELINE_TEXT_BYTES, "%s", titles[n]);
 	else if (n - 2 < run->ranks.n)
@@ -399,6 +405,8 @@ static int draw_followed(const struct lw_timeline *timeline, struct lw_pane pane
 void lw_timeline_details_draw(struct lw_timeline *timeline, struct lw_pane pane)
 {
 	const struct lw_batch *batch = lw_timeline_batch(timeline, timeline->rank);
+	int n_at_bottom = LW_TIMELINE_HEAD_LINES + lw_timeline_shows_nic(timeline);
+	bool is_at_bottom = pane.height <= n_at_bottom;
 	char text[LW_TIMELINE_TEXT_BYTES];
 	int y = 0;
 
@@ -406,19 +414,21 @@ void lw_timeline_details_draw(struct lw_timeline *timeline, struct lw_pane pane)
 		draw_full(timeline, pane);
 		return;
 	}
-	for (size_t n = 0; n < 5 && y < pane.height && say_head(timeline, n, text); n++) {
+	for (size_t n = 0; y < pane.height && say_head(timeline, n, text); n++) {
 		enum lw_style style = n == 0 ? LW_STYLE_STRONG : LW_STYLE_TEXT;
 
-		if (pane.height <= LW_TIMELINE_HEAD_LINES) /* a line each, at the bottom */
+		if (is_at_bottom && batch && y + 1 == n_at_bottom)
+			break;    /* its tensors' line */
+		if (is_at_bottom) /* a line each */
 			lw_pane_print(pane, 1, y++, style, "%s", text);
 		else
 			y += lw_pane_wrap(pane, 1, y, pane.width - 2, style, text);
 	}
 	if (!batch)
 		return;
-	if (timeline->is_following && pane.height > LW_TIMELINE_HEAD_LINES)
+	if (timeline->is_following && !is_at_bottom)
 		y = draw_followed(timeline, pane, y + 1);
-	if (pane.height <= LW_TIMELINE_HEAD_LINES) {
+	if (is_at_bottom) {
 		say_members(timeline, batch, text);
 		lw_pane_print(pane, 1, y, LW_STYLE_DIM, "%s", text);
 		return;

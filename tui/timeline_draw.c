@@ -19,16 +19,51 @@ static int n_lanes_there(const struct lw_timeline *timeline)
 	return n;
 }
 
-static enum lw_timeline_density density_for(
-	const struct lw_timeline *timeline, const struct lw_timeline_layout *layout)
-{
-	int n_ranks = (int)layout->n_rows;
+/* The first of these with which all ranks are on the screen, else the last. */
+static const struct shape {
+	enum lw_timeline_density density;
+	int nic_lines;
+} shapes[] = {{LW_TIMELINE_ALL, 2}, {LW_TIMELINE_ALL, 1}, {LW_TIMELINE_TWO, 2},
+	{LW_TIMELINE_TWO, 1}, {LW_TIMELINE_ALL, 0}, {LW_TIMELINE_TWO, 0}, {LW_TIMELINE_ONE, 2},
+	{LW_TIMELINE_ONE, 1}, {LW_TIMELINE_ONE, 0}};
 
-	if (timeline->density != LW_TIMELINE_FITTING)
-		return timeline->density;
-	if (n_ranks * n_lanes_there(timeline) <= layout->n_lines)
-		return LW_TIMELINE_ALL;
-	return n_ranks * 2 <= layout->n_lines ? LW_TIMELINE_TWO : LW_TIMELINE_ONE;
+/* Return: all ranks are on the screen. */
+static bool take_shape(const struct lw_timeline *timeline, const struct shape *shape,
+	bool is_shared_selected, struct lw_timeline_layout *layout)
+{
+	const int n_lanes[] = {[LW_TIMELINE_ALL] = n_lanes_there(timeline),
+		[LW_TIMELINE_TWO] = 2,
+		[LW_TIMELINE_ONE] = 1};
+	bool has_own = shape->density != LW_TIMELINE_ONE && shape->nic_lines &&
+		       lw_timeline_nic_count(timeline, false);
+	size_t n_shared = shape->nic_lines ? lw_timeline_nic_count(timeline, true) : 0;
+
+	if (is_shared_selected && n_shared)
+		n_shared = lw_timeline_nic_is_shared(timeline, timeline->rank);
+	layout->density = shape->density;
+	layout->nic_lines = has_own ? shape->nic_lines : 0;
+	layout->shared_lines = n_shared ? shape->nic_lines : 0;
+	layout->is_shared_selected = is_shared_selected;
+	layout->lanes_per_row = n_lanes[shape->density] + layout->nic_lines;
+	return layout->n_rows * (size_t)layout->lanes_per_row +
+		       n_shared * (size_t)layout->shared_lines <=
+	       (size_t)(layout->n_lines > 0 ? layout->n_lines : 0);
+}
+
+static void choose_shape(const struct lw_timeline *timeline, struct lw_timeline_layout *layout)
+{
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		if ((timeline->density != LW_TIMELINE_FITTING &&
+			    timeline->density != shapes[i].density) ||
+			(shapes[i].nic_lines && !lw_timeline_shows_nic(timeline)))
+			continue;
+		if (take_shape(timeline, &shapes[i], false, layout) ||
+			take_shape(timeline, &shapes[i], true, layout))
+			break;
+	}
+	layout->n_lines -=
+		layout->shared_lines *
+		(layout->is_shared_selected ? 1 : (int)lw_timeline_nic_count(timeline, true));
 }
 
 static void place_rows(const struct lw_timeline *timeline, struct lw_timeline_layout *layout)
@@ -42,10 +77,7 @@ static void place_rows(const struct lw_timeline *timeline, struct lw_timeline_la
 		layout->label_width = layout->n_columns / 4 < 26 ? layout->n_columns / 4 : 26;
 	} else {
 		layout->n_rows = run->ranks.n;
-		layout->density = density_for(timeline, layout);
-		layout->lanes_per_row = layout->density == LW_TIMELINE_ALL ? n_lanes_there(timeline)
-					: layout->density == LW_TIMELINE_TWO ? 2
-									     : 1;
+		choose_shape(timeline, layout);
 		n = (int)layout->n_rows;
 		layout->row_lines = layout->lanes_per_row +
 				    (layout->lanes_per_row > 1 &&
@@ -70,14 +102,15 @@ struct lw_timeline_layout lw_timeline_lay_out(
 {
 	struct lw_timeline_layout layout = {.n_columns = pane.width, .legend_line = -1};
 	int height = pane.height;
+	int head_lines = LW_TIMELINE_HEAD_LINES + lw_timeline_shows_nic(timeline);
 
 	layout.header_lines = height >= 8 ? 3 : 2;
-	if (pane.width >= SIDE_FROM && height > LW_TIMELINE_HEAD_LINES) {
+	if (pane.width >= SIDE_FROM && height > head_lines) {
 		layout.n_columns = pane.width - SIDE_WIDTH;
 		layout.details =
 			lw_pane_part(pane, layout.n_columns + 1, 0, SIDE_WIDTH - 1, pane.height);
 	} else if (height >= 18) {
-		height -= LW_TIMELINE_HEAD_LINES;
+		height -= head_lines;
 	} else if (height >= 12) {
 		height -= 3;
 	}
@@ -192,18 +225,67 @@ static void draw_rank_label(const struct lw_timeline *timeline, size_t r, struct
 		lw_pane_text(pane, digits + 2, y, NAME_WIDTH - 1, style, lane);
 }
 
+static void draw_nic(const struct lw_timeline *timeline, const struct lw_timeline_layout *layout,
+	size_t r, struct lw_pane pane, int y, int n_lines)
+{
+	char label[2 * LW_UNIT_TEXT_BYTES];
+
+	for (int line = 0; line < n_lines; line++) {
+		lw_timeline_nic_label(timeline, r, line, n_lines, label);
+		if (layout->density != LW_TIMELINE_ONE)
+			draw_rank_label(timeline, r, pane, y + line, label, false);
+	}
+	lw_timeline_nic_draw(timeline, r,
+		lw_pane_part(pane, layout->label_width, y, layout->n_columns, n_lines), n_lines);
+}
+
+/* Each once, below the rows, with the number of the first rank that has it: "0+". */
+static void draw_shared(const struct lw_timeline *timeline, const struct lw_timeline_layout *layout,
+	struct lw_pane pane)
+{
+	const struct lw_nic_lanes *nic = &timeline->lanes.nic;
+	size_t n_above = layout->n_shown < layout->n_rows ? layout->n_shown : layout->n_rows;
+	int y = layout->first_line + (int)n_above * layout->row_lines;
+	int digits = lw_timeline_n_digits(timeline->lanes.run->size);
+
+	for (size_t r = 0; r < layout->n_rows && layout->shared_lines; r++) {
+		const struct lw_nic_lane *lane = lw_nic_lane_of(nic, r);
+		bool is_selected =
+			lane && lane == lw_nic_lane_of(nic, timeline->rank) && lane->n_ranks > 1;
+		int x = lw_timeline_column(timeline, timeline->cursor_ns);
+
+		if (!lane || lane->n_ranks < 2 || lane->first_rank != r ||
+			(layout->is_shared_selected && !is_selected))
+			continue;
+		lw_pane_print(pane, 1, y, is_selected ? LW_STYLE_STRONG : LW_STYLE_TEXT, "%*d+",
+			digits, timeline->lanes.run->ranks.at[r].rank);
+		draw_nic(timeline, layout, r, pane, y, layout->shared_lines);
+		for (int i = 0;
+			is_selected && x >= 0 && x < layout->n_columns && i < layout->shared_lines;
+			i++)
+			lw_pane_restyle(pane, layout->label_width + x, y + i, 1, LW_STYLE_SELECTED);
+		y += layout->shared_lines;
+	}
+}
+
 static void draw_rank(const struct lw_timeline *timeline, const struct lw_timeline_layout *layout,
 	size_t r, struct lw_pane pane, int y, struct columns *columns)
 {
 	static const char *const two[] = {"compute", "comm"};
+	int n_lanes = layout->lanes_per_row - layout->nic_lines;
 	size_t kind = 0;
 
 	columns->from_ns = timeline->from_ns + timeline->lanes.ranks[r].origin_ns;
 	look(&timeline->lanes.ranks[r].tracks, columns);
-	for (int lane = 0; lane < layout->lanes_per_row; lane++, kind++) {
+	if (layout->nic_lines && lw_timeline_nic_is_shared(timeline, r))
+		lw_pane_text(pane, layout->label_width, y + n_lanes, layout->n_columns,
+			LW_STYLE_DIM, "shared: below all ranks");
+	else if (layout->nic_lines)
+		draw_nic(timeline, layout, r, pane, y + n_lanes, layout->nic_lines);
+	for (int lane = 0; lane < n_lanes; lane++, kind++) {
 		struct lw_pane line =
 			lw_pane_part(pane, layout->label_width, y + lane, layout->n_columns, 1);
-		bool is_comm = layout->lanes_per_row == 1 || lane == 1;
+		bool is_comm = n_lanes == 1 || lane == 1;
 
 		while (kind > LW_LANE_COMPUTE && layout->density == LW_TIMELINE_ALL &&
 			!timeline->lanes.is_there[kind])
@@ -292,8 +374,11 @@ static void draw_legend(const struct lw_timeline *timeline, const struct lw_time
 
 	lw_pane_fill(line, 0, 0, 2, LW_STYLE_DIM, rule);
 	if (!timeline->is_by_tensor && layout->density == LW_TIMELINE_ALL) {
-		x = 2 + lw_pane_print(line, 2, 0, LW_STYLE_DIM,
-				" height: share of the column's time   [] or @: selected ");
+		x = 2 +
+		    lw_pane_print(line, 2, 0, LW_STYLE_DIM,
+			    lw_timeline_shows_nic(timeline)
+				    ? " height: share of time, of rate   !: sent again   [] @: selected "
+				    : " height: share of the column's time   [] or @: selected ");
 	} else {
 		for (size_t k = timeline->is_by_tensor ? LW_LANE_NEGOTIATE : LW_LANE_COMPUTE;
 			k < LW_TRACKS; k++)
@@ -366,6 +451,7 @@ void lw_timeline_draw(struct lw_timeline *timeline, struct lw_pane pane)
 
 	lw_timeline_ruler_draw(timeline, &layout, left);
 	draw_rows(timeline, &layout, left);
+	draw_shared(timeline, &layout, left);
 	if (layout.legend_line >= 0)
 		draw_legend(timeline, &layout, left, width);
 	for (int y = 0; is_beside && y < pane.height; y++)

@@ -123,6 +123,20 @@ static void follow(struct lw_view *view)
 	timeline->is_following = !timeline->is_following;
 }
 
+static void turn_nic(struct lw_view *view)
+{
+	struct lw_timeline *timeline = view->state;
+
+	if (!lw_timeline_has_nic(timeline)) {
+		lw_app_say(view->app, true, "what ranks sent was not recorded");
+		return;
+	}
+	timeline->is_nic_hidden = view->app->is_nic_hidden = !timeline->is_nic_hidden;
+	if (timeline->is_by_tensor)
+		lw_app_say(view->app, false, "NIC lanes: %s where ranks are down",
+			timeline->is_nic_hidden ? "not shown" : "shown");
+}
+
 static void click(struct lw_timeline *timeline, const struct lw_timeline_layout *layout,
 	const struct lw_input *input)
 {
@@ -245,6 +259,9 @@ bool lw_timeline_request(struct lw_view *view, const struct lw_input *input)
 		return true;
 	case LW_REQUEST_FOLLOW:
 		follow(view);
+		return true;
+	case LW_REQUEST_NIC:
+		turn_nic(view);
 		return true;
 	case LW_REQUEST_SORT:
 		timeline->density = (timeline->density + 1) % LW_TIMELINE_DENSITIES;

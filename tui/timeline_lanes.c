@@ -275,6 +275,8 @@ int lw_lanes_init(struct lw_lanes *lanes, struct lw_run *run)
 		status = add_rank(lanes, r, has_waits, &blocked);
 	lw_vec_free(&blocked);
 	if (status == LW_OK)
+		status = lw_nic_lanes_init(&lanes->nic, run);
+	if (status == LW_OK)
 		find_origins(lanes);
 	return status;
 }
@@ -307,6 +309,7 @@ void lw_lanes_done(struct lw_lanes *lanes)
 		free(lanes->ranks[r].reach_ns);
 	}
 	free(lanes->ranks);
+	lw_nic_lanes_done(&lanes->nic);
 	lw_phases_done(&lanes->phases);
 	*lanes = (struct lw_lanes){0};
 }

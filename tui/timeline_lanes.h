@@ -2,7 +2,7 @@
 /*
  * timeline_lanes.h - what the timeline draws: for every rank or tensor and kind of work, when it went on.
  *
- * Reads:  a run after overlap.   Writes: nothing.
+ * Reads:  a run after network.   Writes: nothing.
  * A track is a sorted list of stretches and the time in all those before each: how much of a column is
  * occupied is then the difference of two sums, found by bisection, however many stretches the column
  * covers. So every zoom level is exact and costs the same, and there is no other level to be kept.
@@ -13,6 +13,7 @@
 #include "analyzer/reconstruct/overlap.h"
 #include "analyzer/reconstruct/phase.h"
 #include "tui/cells.h"
+#include "tui/nic_lanes.h"
 
 enum { LW_TRACKS = LW_LANE_MISC + 1 }; /* compute and the four phases */
 
@@ -56,6 +57,7 @@ struct lw_lanes {
 	struct lw_phases phases;
 	struct lw_rank_lanes *ranks;
 	struct lw_tensor_lanes tensors;
+	struct lw_nic_lanes nic;
 	int64_t length_ns; /* from the ruler's 0 to the last end on any rank */
 	bool is_there[LW_TRACKS];
 	bool is_one_clock;

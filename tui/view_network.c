@@ -22,6 +22,7 @@ enum { N_PARTS = 240 }; /* of the run, for traffic over time */
 struct rank_row {
 	double sent_bytes, received_bytes, acked_bytes, n_sockets;
 	double step_bytes, ring_frac, mean_bytes_per_s, peak_bytes_per_s;
+	double rdma_bytes, rdma_step_bytes; /* to ranks, read by them too */
 	double rates_bytes_per_s[N_PARTS];
 };
 
@@ -111,23 +112,40 @@ static void draw_rates(const void *context, size_t row, struct lw_pane cell)
 		.csv = #member                                                                     \
 	}
 
+#define RANK_NUMBER                                                                                \
+	{                                                                                          \
+		.title = "rank", .width = 4, .number = rank_number, .format = lw_count_format,     \
+		.csv = "rank"                                                                      \
+	}
+#define OVER_THE_RUN(text)                                                                         \
+	{                                                                                          \
+		.title = (text), .width = 17, .is_left = true, .grows = true, .draw = draw_rates   \
+	}
+
 static const struct lw_table_column rank_columns[] = {
-	{.title = "rank",
-		.width = 4,
-		.number = rank_number,
-		.format = lw_count_format,
-		.csv = "rank"},
+	RANK_NUMBER,
 	RANK("sent", 8, sent_bytes, lw_bytes_format),
 	RANK("received", 8, received_bytes, lw_bytes_format),
 	RANK("sent/st.", 8, step_bytes, lw_bytes_format),
 	RANK("of ring", 7, ring_frac, lw_percent_format),
 	RANK("mean", 9, mean_bytes_per_s, lw_rate_format),
-	{.title = "sent over the run",
-		.width = 17,
-		.is_left = true,
-		.grows = true,
-		.draw = draw_rates},
+	OVER_THE_RUN("sent over the run"),
 	RANK("peak", 9, peak_bytes_per_s, lw_rate_format),
+	RANK("acked", 8, acked_bytes, lw_bytes_format),
+	RANK("sockets", 7, n_sockets, lw_count_format),
+};
+
+/* Of a job that uses RDMA: the same of TCP comes behind it. */
+static const struct lw_table_column rdma_rank_columns[] = {
+	RANK_NUMBER,
+	RANK("by RDMA", 8, rdma_bytes, lw_bytes_format),
+	RANK("RDMA/st.", 8, rdma_step_bytes, lw_bytes_format),
+	RANK("of ring", 7, ring_frac, lw_percent_format),
+	RANK("by TCP", 8, sent_bytes, lw_bytes_format),
+	RANK("received", 8, received_bytes, lw_bytes_format),
+	OVER_THE_RUN("TCP over the run"),
+	RANK("TCP/step", 8, step_bytes, lw_bytes_format),
+	RANK("mean", 9, mean_bytes_per_s, lw_rate_format),
 	RANK("acked", 8, acked_bytes, lw_bytes_format),
 	RANK("sockets", 7, n_sockets, lw_count_format),
 };
@@ -163,6 +181,7 @@ static void fill_rank(const struct lw_run *run, const struct lw_summary *summary
 	const struct lw_rank *rank = &run->ranks.at[r];
 	const struct lw_traffic *first, *last;
 	bool has_sockets = rank->n_sockets > 0;
+	const struct lw_net_link *link;
 	double ring_bytes = summary->expected_bytes_per_step.value;
 
 	*row = (struct rank_row){.sent_bytes = has_sockets ? (double)rank->sent_bytes : (double)NAN,
@@ -173,6 +192,14 @@ static void fill_rank(const struct lw_run *run, const struct lw_summary *summary
 		.ring_frac = ring_bytes > 0 ? step_bytes / ring_bytes : (double)NAN,
 		.mean_bytes_per_s = NAN,
 		.peak_bytes_per_s = NAN};
+	lw_vec_foreach (link, &run->network.links)
+		if (link->from == (int32_t)r) {
+			row->rdma_bytes += link->rdma_bytes;
+			row->rdma_step_bytes += link->rdma_step_bytes;
+		}
+	if (ring_bytes > 0 && row->rdma_step_bytes > 0)
+		row->ring_frac =
+			(row->rdma_step_bytes + (isnan(step_bytes) ? 0 : step_bytes)) / ring_bytes;
 	lw_traffic_rates(run, rank, N_PARTS, row->rates_bytes_per_s);
 	for (size_t i = 0; i < N_PARTS; i++)
 		row->peak_bytes_per_s = fmax(row->peak_bytes_per_s, row->rates_bytes_per_s[i]);
@@ -207,6 +234,26 @@ static int make_ranks(struct state *state, const struct lw_analysis *analysis)
 	return status;
 }
 
+static bool has_rdma(const struct lw_run *run)
+{
+	const struct lw_net_link *link;
+
+	lw_vec_foreach (link, &run->network.links)
+		if (link->rdma_bytes > 0)
+			return true;
+	return false;
+}
+
+static int open_ranks(struct lw_table *table, const struct rows *rows)
+{
+	if (has_rdma(rows->run))
+		return lw_table_open(table, rdma_rank_columns,
+			sizeof(rdma_rank_columns) / sizeof(rdma_rank_columns[0]),
+			rows->run->ranks.n, rows);
+	return lw_table_open(table, rank_columns, sizeof(rank_columns) / sizeof(rank_columns[0]),
+		rows->run->ranks.n, rows);
+}
+
 static int open(struct lw_view *view)
 {
 	struct state *state = view->state;
@@ -228,8 +275,7 @@ static int open(struct lw_view *view)
 	if (status < 0)
 		return status;
 	state->seen_rank = LW_NONE;
-	status = lw_table_open(&state->tables[RANKS], rank_columns,
-		sizeof(rank_columns) / sizeof(rank_columns[0]), run->ranks.n, rows);
+	status = open_ranks(&state->tables[RANKS], rows);
 	if (status == LW_OK)
 		status = lw_table_open(&state->tables[CONNECTIONS], connection_columns,
 			sizeof(connection_columns) / sizeof(connection_columns[0]),
@@ -254,109 +300,7 @@ static void done(struct lw_view *view)
 
 /* ---- drawing ------------------------------------------------------------------------------------ */
 
-enum { FACT_LINES = 9, HEADING_LINES = 1, LEAST_TABLE_LINES = 6 };
-
-static size_t count_sockets(const struct rows *rows)
-{
-	const struct lw_rank *rank;
-	size_t n = 0;
-
-	lw_vec_foreach (rank, &rows->run->ranks)
-		n += rank->n_sockets;
-	return n;
-}
-
-static size_t count_samples(const struct rows *rows)
-{
-	const struct lw_rank *rank;
-	size_t n = 0;
-
-	lw_vec_foreach (rank, &rows->run->ranks)
-		n += rank->traffic.n;
-	return n;
-}
-
-static size_t count_connections(const struct rows *rows)
-{
-	return rows->connections.n;
-}
-
-static size_t count_devices(const struct rows *rows)
-{
-	return rows->run->nics.n;
-}
-
-/* What this run has of the network: who misses something sees that it was not recorded. */
-static void draw_sources(const struct rows *rows, struct lw_pane pane, int y)
-{
-	static const struct {
-		const char *what;
-		size_t (*count)(const struct rows *rows);
-	} kinds[] = {
-		{"sockets", count_sockets},
-		{"traffic samples", count_samples},
-		{"TCP connections", count_connections},
-		{"NICs", count_devices},
-	};
-	int x = 1 + lw_pane_print(pane, 1, y, LW_STYLE_DIM, "recorded");
-
-	x = x > 20 ? x + 1 : 20;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		size_t n = kinds[i].count(rows);
-
-		if (n)
-			x += lw_pane_print(pane, x, y, LW_STYLE_DIM, "%s%zu %s", i ? ", " : "", n,
-				kinds[i].what);
-		else
-			x += lw_pane_print(
-				pane, x, y, LW_STYLE_DIM, "%sno %s", i ? ", " : "", kinds[i].what);
-	}
-}
-
-static void draw_facts(
-	const struct lw_summary *summary, const struct rows *rows, struct lw_pane pane)
-{
-	bool is_one_view = rows->run->is_import;
-	const struct {
-		const char *name;
-		const struct lw_figure *figure;
-		const char *(*format)(double value, char text[LW_UNIT_TEXT_BYTES]);
-		const char *note;
-	} facts[] = {
-		{"bytes a step", &summary->bytes_per_step, lw_bytes_format,
-			"of gradients, each rank"},
-		{"a ring would send", &summary->expected_bytes_per_step, lw_bytes_format,
-			"a step and rank: 2(N-1)/N of the bytes"},
-		{"sent / ring", &summary->sent_ratio, lw_percent_format,
-			"on sockets, counted steps"},
-		{"acked / sent", &summary->tcp_acked_ratio, lw_percent_format,
-			"by the kernel's TCP_INFO, whole run"},
-		{"algbw", &summary->algbw_bytes_per_s, lw_rate_format,
-			is_one_view ? "one rank's own times, waiting included"
-				    : "last rank in to last rank out"},
-		{"busbw", &summary->busbw_bytes_per_s, lw_rate_format, "algbw x 2(N-1)/N"},
-	};
-	enum { N_FACTS = sizeof(facts) / sizeof(facts[0]) };
-	char text[LW_UNIT_TEXT_BYTES], note[LW_TABLE_TEXT_BYTES];
-
-	lw_pane_rule(pane, 0, "collectives and network");
-	for (int i = 0; i < N_FACTS; i++) {
-		double value = facts[i].figure->value;
-
-		lw_pane_print(pane, 1, 1 + i, LW_STYLE_DIM, "%s", facts[i].name);
-		if (isnan(value))
-			lw_pane_print(pane, 20, 1 + i, LW_STYLE_WARN, "not known: %s",
-				facts[i].figure->why ? facts[i].figure->why : "no data");
-		else
-			lw_pane_print(pane, 20, 1 + i, LW_STYLE_TEXT, "%-10s  %s, %s",
-				facts[i].format(value, text), lw_how_name(facts[i].figure->how),
-				facts[i].note);
-	}
-	lw_pane_print(pane, 1, 1 + N_FACTS, LW_STYLE_DIM, "looks like");
-	lw_pane_print(
-		pane, 20, 1 + N_FACTS, LW_STYLE_TEXT, "%s", lw_net_rows_note(rows->run, note));
-	draw_sources(rows, pane, 2 + N_FACTS);
-}
+enum { FACT_LINES = 11, HEADING_LINES = 1, LEAST_TABLE_LINES = 6 };
 
 static int table_lines(int height)
 {
@@ -380,7 +324,8 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 {
 	static const char *const headings[N_SIDES] = {
 		[RANKS] = "TCP by rank, as hooked. Over the run: own scale, least to most",
-		[CONNECTIONS] = "TCP connections. RTT, resent segments, delivery: TCP_INFO",
+		[CONNECTIONS] =
+			"Connections, RDMA queue pairs (qp). RTT, resent, delivery: TCP_INFO",
 		[LINKS] =
 			"From rank to rank. Busy rate: while something was in flight; window, buffer: what held it back",
 		[DEVICES] = "NICs, RDMA ports, CPU queues. nobody's: not of the job's connections",
@@ -388,23 +333,26 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	static const char *const nothing[N_SIDES] = {
 		[RANKS] = "No rank is in the run.",
 		[CONNECTIONS] =
-			"No TCP connection was seen: shared memory, RDMA or a library that the hooks do not see carried the gradients, or this is an imported timeline.",
-		[LINKS] = "No TCP connection between two ranks was seen.",
+			"No TCP connection and no RDMA queue pair was seen: shared memory, or a library that the hooks do not see, carried the gradients, or this is an imported timeline.",
+		[LINKS] = "No TCP connection and no RDMA queue pair between two ranks was seen.",
 		[DEVICES] =
 			"No device was sampled: recorded with --sample-ms 0, or without a collector that can.",
 	};
 	struct state *state = view->state;
+	const char *heading = state->side == RANKS && has_rdma(state->rows.run)
+				      ? "RDMA and TCP by rank, as hooked. Over the run: own scale"
+				      : headings[state->side];
 	int n_lines = table_lines(pane.height);
 	struct lw_pane table = lw_pane_part(pane, 0, HEADING_LINES, pane.width, n_lines);
 
 	follow(view);
-	lw_pane_heading(pane, &state->tables[state->side], LW_STYLE_STRONG, headings[state->side]);
+	lw_pane_heading(pane, &state->tables[state->side], LW_STYLE_STRONG, heading);
 	if (state->tables[state->side].n_rows)
 		lw_table_draw(&state->tables[state->side], table);
 	else
 		lw_pane_wrap(table, 1, 1, table.width - 2, LW_STYLE_WARN, nothing[state->side]);
 	if (n_lines < pane.height - HEADING_LINES)
-		draw_facts(&view->data->analysis->summary, &state->rows,
+		lw_net_facts_draw(view->data->analysis, state->rows.connections.n,
 			lw_pane_part(pane, 0, HEADING_LINES + n_lines, pane.width, FACT_LINES));
 }
 

@@ -155,6 +155,7 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	struct lw_timeline_layout layout;
 
 	follow_focus(view);
+	timeline->is_nic_hidden = view->app && view->app->is_nic_hidden;
 	layout = lw_timeline_lay_out(timeline, pane);
 	lw_timeline_fit_pending(timeline, layout.n_columns);
 	go_to_focus_group(view, layout.n_columns);
@@ -238,10 +239,10 @@ const struct lw_view_ops lw_view_timeline = {
 	.title = "what every rank or tensor did, when",
 	.keys = {LW_CAN(UP) | LW_CAN(DOWN) | LW_CAN(LEFT) | LW_CAN(RIGHT) | LW_CAN(PAGE_UP) |
 			 LW_CAN(PAGE_DOWN) | LW_CAN(TOP) | LW_CAN(BOTTOM) | LW_CAN(TURN) |
-			 LW_CAN(FOLLOW) | LW_CAN(SORT) | LW_CAN(CLICK) | LW_CAN(ENTER) |
-			 LW_CAN(NEXT_STEP) | LW_CAN(PREVIOUS_STEP) | LW_CAN(NEXT_ITEM) |
-			 LW_CAN(PREVIOUS_ITEM) | LW_CAN(ZOOM_IN) | LW_CAN(ZOOM_OUT) |
-			 LW_CAN(ZOOM_ALL),
+			 LW_CAN(FOLLOW) | LW_CAN(NIC) | LW_CAN(SORT) | LW_CAN(CLICK) |
+			 LW_CAN(ENTER) | LW_CAN(NEXT_STEP) | LW_CAN(PREVIOUS_STEP) |
+			 LW_CAN(NEXT_ITEM) | LW_CAN(PREVIOUS_ITEM) | LW_CAN(ZOOM_IN) |
+			 LW_CAN(ZOOM_OUT) | LW_CAN(ZOOM_ALL),
 		words},
 	.state_bytes = sizeof(struct lw_timeline),
 	.open = open_view,

@@ -13,9 +13,9 @@
 #include "base/units.h"
 
 #define ASYMMETRY          1.5
-#define LOSS_FRAC          5e-4 /* of segments: beyond what timers resend by mistake */
 #define IDLE_FRAC          0.01 /* of what the NIC in use moved */
 #define FASTER             1.5
+#define HELD_FRAC          0.5 /* of the time with data in flight */
 #define FULL_FRAC          0.5 /* of the capacity, in the steps: headers matter */
 #define HEADER_BYTES       66.0
 #define FULL_SEGMENT_BYTES 1448.0
@@ -96,20 +96,87 @@ static int advise_loss(
 	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
 	const struct lw_net_slowed *slowed = &run->network.slowed;
-	char unit[2][LW_UNIT_TEXT_BYTES], cost[200] = "";
+	const struct lw_net_caused *resent = &slowed->by[LW_CAUSE_RESENT];
+	char unit[2][LW_UNIT_TEXT_BYTES], cost[200] = "", worst[80] = "";
 
 	if (isnan(slowed->n_retransmits) || slowed->n_retransmits < LEAST_RESENT ||
-		slowed->frac < LOSS_FRAC)
+		!(slowed->frac >= LW_NET_LOSS_FRAC))
 		return LW_OK;
-	if (slowed->n_slowed)
+	if (slowed->worst_from != LW_NONE)
+		snprintf(worst, sizeof(worst), ", most from rank %d to %d (%.0f)",
+			number_of(run, slowed->worst_from), number_of(run, slowed->worst_to),
+			slowed->worst_n);
+	if (resent->n_slowed)
 		snprintf(cost, sizeof(cost),
 			"; %u of %u operations that ran meanwhile took longer for it, by %.0f %%, %s in all",
-			slowed->n_slowed, slowed->n_hit, 100 * slowed->normal_frac,
-			lw_ns_format(slowed->lost_ns, unit[0]));
+			resent->n_slowed, resent->n_compared, 100 * resent->normal_frac,
+			lw_ns_format(resent->lost_ns, unit[0]));
 	return lw_advise_find(list, self->id,
-		"packets are lost: %.2f %% of the segments between ranks were sent again, most from rank %d to %d (%.0f)%s. Look at errors and drops of both NICs (ethtool -S), at the switch's buffers, and at the cable",
-		100 * slowed->frac, number_of(run, slowed->worst_from),
-		number_of(run, slowed->worst_to), slowed->worst_n, cost);
+		"packets are lost: %.2f %% of %s%s%s. Look at errors and drops of both NICs (ethtool -S), at the switch's buffers%s, and at the cable",
+		100 * slowed->frac,
+		slowed->is_by_port ? "what the RDMA ports sent had to be sent again"
+				   : "the segments between ranks were sent again",
+		worst, cost, slowed->is_by_port ? " and its flow control (PFC, ECN)" : "");
+}
+
+/* What of TCP can hold a link back, and what sets it. */
+static const struct limit {
+	size_t frac; /* of struct lw_net_link */
+	enum lw_net_cause cause;
+	const char *what, *which, *set, *set_mpi, *or_else;
+} limits[] = {
+	{offsetof(struct lw_net_link, rwnd_limited_frac), LW_CAUSE_WINDOW, "the receiver's window",
+		"at the receiver", "net.ipv4.tcp_rmem",
+		" (and OMPI_MCA_btl_tcp_rcvbuf=0, where Open MPI sets a size)",
+		"; if they are ample, it reads slower than data arrives: give it cores"},
+	{offsetof(struct lw_net_link, sndbuf_limited_frac), LW_CAUSE_BUFFER, "the send buffer",
+		"at the sender", "net.ipv4.tcp_wmem",
+		" (and OMPI_MCA_btl_tcp_sndbuf=0, where Open MPI sets a size)", ""},
+};
+
+static double frac_of(const struct lw_net_link *link, const struct limit *limit)
+{
+	return *(const double *)(const void *)((const char *)link + limit->frac);
+}
+
+static int find_held(const struct lw_adviser *self, const struct lw_run *run,
+	struct lw_advice_list *list, const struct limit *limit)
+{
+	const struct lw_net_caused *caused = &run->network.slowed.by[limit->cause];
+	const struct lw_net_link *link, *worst = NULL;
+	char unit[2][LW_UNIT_TEXT_BYTES], cost[120] = "";
+
+	lw_vec_foreach (link, &run->network.links)
+		if (link->run_bytes >= LEAST_BYTES && !link->is_loopback &&
+			frac_of(link, limit) > HELD_FRAC &&
+			(!worst || frac_of(link, limit) * link->busy_ns >
+					   frac_of(worst, limit) * worst->busy_ns))
+			worst = link;
+	if (!worst)
+		return LW_OK;
+	if (caused->n_slowed)
+		snprintf(cost, sizeof(cost), "; %u operations were slowed by %.0f %%, %s in all",
+			caused->n_slowed, 100 * caused->normal_frac,
+			lw_ns_format(caused->lost_ns, unit[0]));
+	return lw_advise_find(list, self->id,
+		"%s held back what rank %d sends to rank %d for %.0f %% of the time with data in flight (%s)%s. Look at the sizes that TCP may use %s (host %.64s): raise the third of %s%s%s",
+		limit->what, number_of(run, worst->from), number_of(run, worst->to),
+		100 * frac_of(worst, limit),
+		lw_ns_format(frac_of(worst, limit) * worst->busy_ns, unit[1]), cost, limit->which,
+		run->ranks.at[limit->cause == LW_CAUSE_WINDOW ? worst->to : worst->from].host,
+		limit->set,
+		run->ranks.at[worst->from].transport == LW_TRANSPORT_MPI ? limit->set_mpi : "",
+		limit->or_else);
+}
+
+static int advise_held(
+	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
+{
+	int status = LW_OK;
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]) && status == LW_OK; i++)
+		status = find_held(self, run, list, &limits[i]);
+	return status;
 }
 
 /* What sets the interface, by what moves the gradients. */
@@ -222,6 +289,19 @@ const struct lw_adviser lw_adviser_loss = {
 	.wrong_if =
 		"TCP resent by mistake what was only late: then the counters of both NICs show no drops.",
 	.check = "ethtool -S of both NICs and the switch's counters, before and after a run.",
+};
+
+const struct lw_adviser lw_adviser_held = {
+	.id = "network.held",
+	.title = "TCP held back",
+	.run = advise_held,
+	.needs_no_replay = true,
+	.assumes =
+		"TCP counts how long it had data to send and the window, or the send buffer, did not let it.",
+	.wrong_if =
+		"The rank at the other end is slow to read: a larger window only lets more wait for it.",
+	.check =
+		"ss -tim at both ends during a run: rwnd_limited, sndbuf_limited, rcv_space, skmem; sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem.",
 };
 
 const struct lw_adviser lw_adviser_interface = {

@@ -50,6 +50,7 @@ static void put_ranks(struct lw_json *json, const struct lw_run *run)
 		lw_json_double(json, "capacity_bytes_per_s", rank->capacity_bytes_per_s);
 		lw_json_string(json, "capacity_from", capacity_names[rank->capacity_from]);
 		lw_json_double(json, "used_frac", rank->used_frac);
+		lw_json_double(json, "fitted_bytes_per_s", rank->fitted_bytes_per_s);
 		lw_json_object_end(json);
 	}
 	lw_json_array_end(json);
@@ -67,6 +68,7 @@ static void put_links(struct lw_json *json, const struct lw_run *run)
 		lw_json_double(json, "step_bytes", link->step_bytes);
 		lw_json_double(json, "run_bytes", link->run_bytes);
 		lw_json_double(json, "rdma_bytes", link->rdma_bytes);
+		lw_json_double(json, "rdma_step_bytes", link->rdma_step_bytes);
 		lw_json_double(json, "acked_bytes", link->acked_bytes);
 		lw_json_double(json, "packet_bytes", link->packet_bytes);
 		lw_json_double(json, "busy_bytes_per_s", link->busy_bytes_per_s);
@@ -76,6 +78,8 @@ static void put_links(struct lw_json *json, const struct lw_run *run)
 		lw_json_double(json, "min_rtt_ns", link->min_rtt_ns);
 		lw_json_double(json, "n_retransmits", link->n_retransmits);
 		lw_json_double(json, "n_segments", link->n_segments);
+		lw_json_double(json, "n_psn_gaps", link->n_psn_gaps);
+		lw_json_double(json, "n_naks", link->n_naks);
 		lw_json_object_end(json);
 	}
 	lw_json_array_end(json);
@@ -99,6 +103,16 @@ static void put_candidates(struct lw_json *json, const struct lw_net_account *ac
 	lw_json_array_end(json);
 }
 
+static const char *host_of(const struct lw_run *run, const struct lw_nic *nic)
+{
+	const struct lw_rank *rank;
+
+	lw_vec_foreach (rank, &run->ranks)
+		if (rank->store == nic->store)
+			return rank->host;
+	return NULL;
+}
+
 static void put_nics(struct lw_json *json, const struct lw_run *run)
 {
 	const struct lw_net_account *account;
@@ -109,6 +123,8 @@ static void put_nics(struct lw_json *json, const struct lw_run *run)
 
 		lw_json_object(json, NULL);
 		lw_json_string(json, "name", nic->name);
+		lw_json_string(json, "kind", nic->kind);
+		lw_json_string(json, "host", host_of(run, nic));
 		lw_json_string(json, "addresses", nic->addresses);
 		lw_json_double(json, "tx_bytes", account->tx_bytes);
 		lw_json_double(json, "rx_bytes", account->rx_bytes);
@@ -121,6 +137,13 @@ static void put_nics(struct lw_json *json, const struct lw_run *run)
 		lw_json_double(json, "other_tx_bytes", account->other_tx_bytes);
 		lw_json_double(json, "other_rx_bytes", account->other_rx_bytes);
 		lw_json_double(json, "other_bytes_per_step", account->other_step_bytes);
+		lw_json_double(json, "tx_packets", account->tx_packets);
+		lw_json_double(json, "rx_packets", account->rx_packets);
+		lw_json_double(json, "job_tx_packets", account->job_tx_packets);
+		lw_json_double(json, "job_rx_packets", account->job_rx_packets);
+		lw_json_double(json, "other_tx_packets", account->other_tx_packets);
+		lw_json_double(json, "other_rx_packets", account->other_rx_packets);
+		lw_json_string(json, "may_be", account->may_be);
 		put_candidates(json, account);
 		lw_json_object_end(json);
 	}
@@ -148,24 +171,107 @@ static void put_ops(struct lw_json *json, const struct lw_run *run)
 						: "samples");
 }
 
-static void put_slowed(struct lw_json *json, const struct lw_run *run)
+static const char *const against_names[] = {[LW_AGAINST_NONE] = NULL,
+	[LW_AGAINST_CALM] = "those without",
+	[LW_AGAINST_FIT] = "a cost fitted to those without",
+	[LW_AGAINST_FASTEST] = "the fastest tenth of their size"};
+
+static void put_retransmits(struct lw_json *json, const struct lw_run *run)
 {
 	const struct lw_net_slowed *slowed = &run->network.slowed;
+	const struct lw_net_caused *caused = &slowed->by[LW_CAUSE_RESENT];
 
 	lw_json_object(json, "retransmits");
 	lw_json_double(json, "n", slowed->n_retransmits);
 	lw_json_double(json, "frac", slowed->frac);
+	lw_json_bool(json, "is_by_rdma_port", slowed->is_by_port);
 	put_rank_number(json, "worst_from", run, slowed->worst_from);
 	put_rank_number(json, "worst_to", run, slowed->worst_to);
 	lw_json_double(json, "worst_n", slowed->worst_n);
+	lw_json_int(json, "n_ops", caused->n_ops);
+	lw_json_int(json, "n_ops_meanwhile", caused->n_compared);
+	lw_json_int(json, "n_ops_slowed", caused->n_slowed);
+	lw_json_double(json, "lost_ns", caused->lost_ns);
+	lw_json_double(json, "slower_frac", caused->normal_frac);
+	lw_json_string(json, "against",
+		against_names[caused->against ? caused->against : LW_AGAINST_CALM]);
+	lw_json_double(json, "resolution_ns", caused->resolution_ns);
+	lw_json_object_end(json);
+}
+
+static const char *const cause_names[LW_N_CAUSES] = {[LW_CAUSE_RESENT] = "resent",
+	[LW_CAUSE_WINDOW] = "window",
+	[LW_CAUSE_BUFFER] = "buffer",
+	[LW_CAUSE_QUEUE] = "queue",
+	[LW_CAUSE_DEVICE] = "device"};
+
+static void put_cause(struct lw_json *json, const struct lw_run *run, int cause)
+{
+	const struct lw_net_caused *caused = &run->network.slowed.by[cause];
+
+	lw_json_object(json, NULL);
+	lw_json_string(json, "cause", cause_names[cause]);
+	lw_json_int(json, "n_ops_meanwhile", caused->n_hit);
+	lw_json_int(json, "n_ops_compared", caused->n_compared);
+	lw_json_int(json, "n_ops_slowed", caused->n_slowed);
+	lw_json_int(json, "n_ops_alone", caused->n_alone);
+	lw_json_double(json, "lost_ns", caused->lost_ns);
+	lw_json_double(json, "lost_alone_ns", caused->lost_alone_ns);
+	lw_json_double(json, "slower_frac", caused->normal_frac);
+	lw_json_string(json, "against", against_names[caused->against]);
+	lw_json_double(json, "resolution_ns", caused->resolution_ns);
+	lw_json_double(json, "amount", caused->amount);
+	lw_json_double(json, "worst_amount", caused->worst_amount);
+	put_rank_number(json, "worst_from", run, caused->from);
+	put_rank_number(json, "worst_to", run, caused->to);
+	lw_json_string(json, "nic", nic_name(run, caused->nic));
+	lw_json_string(json, "counter", caused->counter);
+	lw_json_object_end(json);
+}
+
+static void put_slowed(struct lw_json *json, const struct lw_run *run)
+{
+	const struct lw_net_slowed *slowed = &run->network.slowed;
+
+	lw_json_object(json, "slowed");
 	lw_json_int(json, "n_ops", slowed->n_ops);
 	lw_json_int(json, "n_ops_meanwhile", slowed->n_hit);
 	lw_json_int(json, "n_ops_slowed", slowed->n_slowed);
 	lw_json_double(json, "lost_ns", slowed->lost_ns);
-	lw_json_double(json, "slower_frac", slowed->normal_frac);
-	lw_json_string(json, "against",
-		slowed->is_fastest ? "the fastest tenth of their size" : "those without");
-	lw_json_double(json, "resolution_ns", slowed->resolution_ns);
+	lw_json_array(json, "causes");
+	for (int c = 0; c < LW_N_CAUSES; c++)
+		if (slowed->by[c].n_hit)
+			put_cause(json, run, c);
+	lw_json_array_end(json);
+	lw_json_object_end(json);
+}
+
+static const char *const reason_names[LW_N_REASONS] = {[LW_REASON_LATENCY] = "latency",
+	[LW_REASON_WINDOW] = "window",
+	[LW_REASON_BUFFER] = "buffer",
+	[LW_REASON_SLOWED] = "slowed",
+	[LW_REASON_CORES] = "cores",
+	[LW_REASON_IDLE] = "idle"};
+
+static void put_reach(struct lw_json *json, const struct lw_run *run)
+{
+	const struct lw_net_reach *reach = &run->network.reach;
+
+	lw_json_object(json, "reach");
+	put_rank_number(json, "rank", run, reach->rank);
+	lw_json_double(json, "fitted_frac", reach->fitted_frac);
+	lw_json_double(json, "mean_frac", reach->mean_frac);
+	lw_json_bool(json, "is_low", lw_net_is_low(reach));
+	lw_json_array(json, "reasons");
+	for (int i = 0; i < LW_N_REASONS; i++) {
+		if (!(reach->reasons >> i & 1))
+			continue;
+		lw_json_object(json, NULL);
+		lw_json_string(json, "reason", reason_names[i]);
+		lw_json_double(json, "frac", reach->reason[i]);
+		lw_json_object_end(json);
+	}
+	lw_json_array_end(json);
 	lw_json_object_end(json);
 }
 
@@ -189,7 +295,9 @@ void lw_network_json(struct lw_json *json, const struct lw_analysis *analysis)
 	put_links(json, run);
 	put_nics(json, run);
 	put_ops(json, run);
+	put_retransmits(json, run);
 	put_slowed(json, run);
+	put_reach(json, run);
 	lw_json_array(json, "troubles");
 	lw_vec_foreach (trouble, &net->troubles) {
 		lw_json_object(json, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* network_text.c - the report's section on the network. Ranks are printed up to a number that a page holds. */
 #include <math.h>
+#include <string.h>
 
 #include "analyzer/emit/report.h"
 #include "analyzer/emit/wrap.h"
@@ -35,11 +36,6 @@ static void print_algorithm(FILE *out, const struct lw_run *run)
 	print_line(out, "looks like", text);
 }
 
-static const char *const capacity_names[] = {[LW_CAPACITY_NONE] = "not known",
-	[LW_CAPACITY_PLATEAU] = "plateau",
-	[LW_CAPACITY_BUSY] = "at least",
-	[LW_CAPACITY_SPEED] = "nominal"};
-
 static const char *bytes_or(double bytes, char text[LW_UNIT_TEXT_BYTES])
 {
 	return isnan(bytes) ? "?" : lw_bytes_format(bytes, text);
@@ -68,8 +64,9 @@ static void print_ranks(FILE *out, const struct lw_run *run)
 			isnan(rank->capacity_bytes_per_s)
 				? "?"
 				: lw_rate_format(rank->capacity_bytes_per_s, unit[3]),
-			isnan(rank->capacity_bytes_per_s) ? ""
-							  : capacity_names[rank->capacity_from],
+			isnan(rank->capacity_bytes_per_s)
+				? ""
+				: lw_capacity_name((enum lw_capacity_from)rank->capacity_from),
 			used, rank->is_hot ? " hot" : "");
 	}
 	if (net->ranks.n > MAX_LINES)
@@ -96,9 +93,8 @@ static void print_ops(FILE *out, const struct lw_run *run)
 	}
 }
 
-static void print_slow(FILE *out, const struct lw_analysis *analysis)
+static void print_slow(FILE *out, const struct lw_run *run)
 {
-	const struct lw_run *run = analysis->run;
 	const struct lw_network *net = &run->network;
 	const struct lw_net_rank *rank;
 	char text[400], unit[2][LW_UNIT_TEXT_BYTES];
@@ -114,71 +110,61 @@ static void print_slow(FILE *out, const struct lw_analysis *analysis)
 	print_line(out, "slow link", text);
 }
 
-static void print_beta(FILE *out, const struct lw_analysis *analysis)
+static void print_reach(FILE *out, const struct lw_run *run)
 {
-	const struct lw_network *net = &analysis->run->network;
-	double beta = analysis->summary.beta_bytes_per_s.value, least = INFINITY;
-	char text[300], unit[2][LW_UNIT_TEXT_BYTES];
+	char text[LW_NET_WORDS_BYTES];
 
-	for (size_t r = 0; r < net->ranks.n; r++)
-		if (!isnan(net->ranks.at[r].capacity_bytes_per_s))
-			least = fmin(least, net->ranks.at[r].capacity_bytes_per_s);
-	if (isnan(beta) || isinf(least))
-		return;
-	snprintf(text, sizeof(text), "%s as operations see it, %.0f %% of the slowest way out (%s)",
-		lw_rate_format(beta, unit[0]), 100 * beta / least, lw_rate_format(least, unit[1]));
-	print_line(out, "beta", text);
+	if (*lw_reach_text(run, text))
+		print_line(out, "allreduces reach", text);
 }
 
-static void print_slowed(FILE *out, const struct lw_run *run)
+static void print_resent(FILE *out, const struct lw_run *run)
 {
 	const struct lw_net_slowed *slowed = &run->network.slowed;
-	char text[500], unit[3][LW_UNIT_TEXT_BYTES];
+	char text[LW_NET_WORDS_BYTES];
 	size_t n;
 
 	if (isnan(slowed->n_retransmits))
 		return;
-	n = (size_t)snprintf(text, sizeof(text), "%.0f segments, %.3g %% of what was sent",
-		slowed->n_retransmits, 100 * slowed->frac);
+	n = (size_t)snprintf(text, sizeof(text), "%.0f %s", slowed->n_retransmits,
+		slowed->is_by_port ? "packets, by the counters of the RDMA ports" : "segments");
+	if (!isnan(slowed->frac))
+		n += (size_t)snprintf(text + n, sizeof(text) - n, ", %.3g %% of what was sent",
+			100 * slowed->frac);
 	if (slowed->worst_from != LW_NONE && slowed->n_retransmits >= LEAST_RETRANSMITS)
 		n += (size_t)snprintf(text + n, sizeof(text) - n,
 			", most from rank %d to %d (%.0f)", number_of(run, slowed->worst_from),
 			number_of(run, slowed->worst_to), slowed->worst_n);
-	if (slowed->n_ops)
-		n += (size_t)snprintf(text + n, sizeof(text) - n,
-			"; %u of %u operations ran meanwhile (times within %s), %u of them slowed",
-			slowed->n_hit, slowed->n_ops, lw_ns_format(slowed->resolution_ns, unit[0]),
-			slowed->n_slowed);
-	if (slowed->n_slowed)
-		snprintf(text + n, sizeof(text) - n, " by %.0f %%, %s in all%s",
-			100 * slowed->normal_frac, lw_ns_format(slowed->lost_ns, unit[1]),
-			slowed->is_fastest ? ", against the fastest tenth of their size" : "");
+	lw_caused_ops_text(&slowed->by[LW_CAUSE_RESENT], text, &n);
 	print_line(out, "sent again", text);
 }
 
-static void print_account(FILE *out, const struct lw_run *run, const struct lw_net_account *account)
+/* Queues fill, and counters grow, without harm: they have a line when something was slowed. What held TCP back has one anyway. */
+static void print_slowed(FILE *out, const struct lw_run *run)
 {
-	const struct lw_nic *nic = &run->nics.at[account->nic];
-	double all_bytes = account->tx_bytes + account->rx_bytes;
-	double other_bytes = account->other_tx_bytes + account->other_rx_bytes;
-	const struct lw_net_candidate *one;
-	char text[400], unit[4][LW_UNIT_TEXT_BYTES];
-	int n;
+	const struct lw_net_slowed *slowed = &run->network.slowed;
+	char text[LW_NET_WORDS_BYTES];
+	int n_lines = 0;
 
-	if (other_bytes < LEAST_OTHER_FRAC * all_bytes && !account->candidates.n)
-		return;
-	n = snprintf(text, sizeof(text),
-		"%s of %s is not of the job's connections and their headers (%s out, %s in)",
-		lw_bytes_format(other_bytes, unit[0]), lw_bytes_format(all_bytes, unit[1]),
-		lw_bytes_format(account->other_tx_bytes, unit[2]),
-		lw_bytes_format(account->other_rx_bytes, unit[3]));
-	if (!isnan(account->other_step_bytes))
-		n += snprintf(text + n, sizeof(text) - (size_t)n, "; %s a step",
-			lw_bytes_format(account->other_step_bytes, unit[0]));
-	if (!account->is_packet_counted)
-		snprintf(text + n, sizeof(text) - (size_t)n,
-			"; headers assumed from the MTU, segments were not counted");
-	print_line(out, nic->name, text);
+	print_resent(out, run);
+	for (int c = 0; c < LW_N_CAUSES; c++) {
+		bool is_held = c == LW_CAUSE_WINDOW || c == LW_CAUSE_BUFFER;
+
+		n_lines += slowed->by[c].n_slowed > 0;
+		if (c != LW_CAUSE_RESENT &&
+			(slowed->by[c].n_slowed || (is_held && slowed->by[c].n_hit)))
+			print_line(out, lw_net_cause_name((enum lw_net_cause)c),
+				lw_caused_text(run, c, text));
+	}
+	if (n_lines > 1)
+		print_line(out, "slowed in all", lw_slowed_text(run, text));
+}
+
+static void print_candidates(FILE *out, const struct lw_net_account *account)
+{
+	const struct lw_net_candidate *one;
+	char text[400], unit[2][LW_UNIT_TEXT_BYTES];
+
 	lw_vec_foreach (one, &account->candidates) {
 		char outside[48] = "";
 
@@ -195,6 +181,63 @@ static void print_account(FILE *out, const struct lw_run *run, const struct lw_n
 	}
 }
 
+static const char *count_format(double n, char text[LW_UNIT_TEXT_BYTES])
+{
+	snprintf(text, LW_UNIT_TEXT_BYTES, "%.0f", n);
+	return text;
+}
+
+/* Some ports count no bytes: then their packets tell. */
+static void print_port(FILE *out, const struct lw_nic *nic, const struct lw_net_account *account)
+{
+	bool has_bytes = !isnan(account->tx_bytes);
+	const char *(*format)(double value, char text[LW_UNIT_TEXT_BYTES]) =
+		has_bytes ? lw_bytes_format : count_format;
+	double tx = has_bytes ? account->other_tx_bytes : account->other_tx_packets;
+	double rx = has_bytes ? account->other_rx_bytes : account->other_rx_packets;
+	double all = has_bytes ? account->tx_bytes + account->rx_bytes
+			       : account->tx_packets + account->rx_packets;
+	char text[700], unit[4][LW_UNIT_TEXT_BYTES];
+
+	snprintf(text, sizeof(text),
+		"%s of %s%s %s beyond what the job asked libibverbs for (%s out, %s in)%s%s",
+		format(tx + rx, unit[0]), format(all, unit[1]), has_bytes ? "" : " packets",
+		has_bytes ? "is" : "are", format(tx, unit[2]), format(rx, unit[3]),
+		account->may_be ? ": " : "", account->may_be ? account->may_be : "");
+	print_line(out, nic->name, text);
+}
+
+static void print_account(FILE *out, const struct lw_run *run, const struct lw_net_account *account)
+{
+	const struct lw_nic *nic = &run->nics.at[account->nic];
+	double all_bytes = account->tx_bytes + account->rx_bytes;
+	double other_bytes = account->other_tx_bytes + account->other_rx_bytes;
+	char text[400], unit[4][LW_UNIT_TEXT_BYTES];
+	int n;
+
+	if (!strcmp(nic->kind, "rdma_port")) {
+		if (account->may_be || account->candidates.n)
+			print_port(out, nic, account);
+		print_candidates(out, account);
+		return;
+	}
+	if (other_bytes < LEAST_OTHER_FRAC * all_bytes && !account->candidates.n)
+		return;
+	n = snprintf(text, sizeof(text),
+		"%s of %s is not of the job's connections and their headers (%s out, %s in)",
+		lw_bytes_format(other_bytes, unit[0]), lw_bytes_format(all_bytes, unit[1]),
+		lw_bytes_format(account->other_tx_bytes, unit[2]),
+		lw_bytes_format(account->other_rx_bytes, unit[3]));
+	if (!isnan(account->other_step_bytes))
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "; %s a step",
+			lw_bytes_format(account->other_step_bytes, unit[0]));
+	if (!account->is_packet_counted)
+		snprintf(text + n, sizeof(text) - (size_t)n,
+			"; headers assumed from the MTU, segments were not counted");
+	print_line(out, nic->name, text);
+	print_candidates(out, account);
+}
+
 void lw_network_text(const struct lw_analysis *analysis, FILE *out)
 {
 	const struct lw_run *run = analysis->run;
@@ -208,8 +251,8 @@ void lw_network_text(const struct lw_analysis *analysis, FILE *out)
 		net->n_steps ? "a counted step" : "whole run");
 	print_algorithm(out, run);
 	print_ops(out, run);
-	print_slow(out, analysis);
-	print_beta(out, analysis);
+	print_slow(out, run);
+	print_reach(out, run);
 	print_slowed(out, run);
 	lw_vec_foreach (trouble, &net->troubles) {
 		char text[160];

@@ -25,6 +25,24 @@ void lw_network_text(const struct lw_analysis *analysis, FILE *out);
 /** lw_network_json() - the same as keys of an open object. */
 void lw_network_json(struct lw_json *json, const struct lw_analysis *analysis);
 
+enum { LW_NET_WORDS_BYTES = 800 };
+
+/** lw_reach_text() - how much of the links allreduces reach, and what the run shows of why not more; "" = not known. Return: @text. */
+const char *lw_reach_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES]);
+
+/** lw_caused_text() - of one enum lw_net_cause: how much there was, and what operations lost to it. Return: @text. */
+const char *lw_caused_text(const struct lw_run *run, int cause, char text[LW_NET_WORDS_BYTES]);
+
+/** lw_caused_ops_text() - of that the operations, appended at @n. */
+void lw_caused_ops_text(
+	const struct lw_net_caused *caused, char text[LW_NET_WORDS_BYTES], size_t *n);
+
+/** lw_slowed_text() - all causes in a line, the one that cost most first; "" = nothing was slowed. Return: @text. */
+const char *lw_slowed_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES]);
+
+/** lw_capacity_name() - "plateau". */
+const char *lw_capacity_name(enum lw_capacity_from from);
+
 /** lw_report_json() - Return: LW_OK, LW_ERR_NOMEM or LW_ERR_IO. */
 int lw_report_json(const struct lw_analysis *analysis, FILE *out);
 

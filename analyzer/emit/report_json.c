@@ -243,6 +243,7 @@ int lw_report_json(const struct lw_analysis *analysis, FILE *out)
 	lw_json_object_end(json);
 	lw_json_object(json, "network");
 	lw_json_figure(json, "sent_bytes_per_step", summary->sent_bytes_per_step);
+	lw_json_figure(json, "rdma_bytes_per_step", summary->rdma_bytes_per_step);
 	lw_json_figure(json, "expected_bytes_per_step", summary->expected_bytes_per_step);
 	lw_json_figure(json, "ratio", summary->sent_ratio);
 	lw_json_figure(json, "tcp_acked_ratio", summary->tcp_acked_ratio);

@@ -249,6 +249,9 @@ static void print_traffic(FILE *out, const struct lw_summary *summary)
 	print_figure(out, "busbw", summary->busbw_bytes_per_s, lw_rate_format, "algbw x 2(N-1)/N");
 	print_figure(
 		out, "sent on sockets", summary->sent_bytes_per_step, lw_bytes_format, "each rank");
+	if (!isnan(summary->rdma_bytes_per_step.value))
+		print_figure(out, "sent by RDMA", summary->rdma_bytes_per_step, lw_bytes_format,
+			"each rank");
 	print_figure(out, "a ring would send", summary->expected_bytes_per_step, lw_bytes_format,
 		"2(N-1)/N of the bytes");
 	print_figure(out, "sent / ring", summary->sent_ratio, plain_format, "");

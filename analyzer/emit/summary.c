@@ -253,7 +253,8 @@ static void summarize_collectives(const struct lw_run *run, struct lw_summary *s
 			exact(lw_busbw_bytes_per_s(algbw, run->size), LW_MEASURED);
 	} else {
 		summary->algbw_bytes_per_s = summary->busbw_bytes_per_s =
-			unknown("a rank is missing: nobody knows when the last one entered");
+			unknown(n ? "a rank is missing: nobody knows when the last one entered"
+				  : "no collective operation was recorded in the steps");
 	}
 }
 
@@ -262,9 +263,33 @@ static void summarize_collectives(const struct lw_run *run, struct lw_summary *s
 /* TCP that carried less than this of the expected bytes is not where the gradients went. */
 static const double mostly_elsewhere_frac = 0.1;
 
+/* Of the mean rank; what peers read of it too. 0: nothing went by RDMA. */
+static double rdma_bytes_per_step(const struct lw_run *run)
+{
+	const struct lw_net_link *link;
+	double bytes = 0;
+
+	lw_vec_foreach (link, &run->network.links)
+		bytes += link->rdma_step_bytes;
+	return run->ranks.n ? bytes / (double)run->ranks.n : 0;
+}
+
+static void compare_with_ring(struct lw_summary *summary, double sent)
+{
+	if (sent < mostly_elsewhere_frac * summary->expected_bytes_per_step.value)
+		summary->sent_ratio = unknown(
+			"next to nothing went over TCP or libibverbs: shared memory, or RDMA that neither sees, carried the gradients");
+	else if (summary->expected_bytes_per_step.value > 0)
+		summary->sent_ratio =
+			exact(sent / summary->expected_bytes_per_step.value, LW_MEASURED);
+	else
+		summary->sent_ratio = unknown(
+			"no operation was recorded, so nobody knows how much a ring would send");
+}
+
 static void summarize_network(const struct lw_run *run, struct lw_summary *summary)
 {
-	double sent = 0;
+	double sent = 0, rdma = rdma_bytes_per_step(run);
 	double acked = 0, sent_in_all = 0;
 	size_t n_all = n_steps_of(run), first = n_all, last = 0;
 
@@ -278,10 +303,15 @@ static void summarize_network(const struct lw_run *run, struct lw_summary *summa
 	summary->sent_bytes_per_step = summary->sent_ratio =
 		unknown("no TCP connection of this run was seen sending");
 	summary->expected_bytes_per_step = unknown("no step was found that counts");
+	summary->rdma_bytes_per_step = unknown("no RDMA between ranks was seen");
 	if (!summary->n_steps)
 		return;
 	summary->expected_bytes_per_step =
 		exact(lw_ring_wire_bytes(summary->bytes_per_step.value, run->size), LW_ASSUMED);
+	if (rdma > 0) {
+		summary->rdma_bytes_per_step = exact(rdma, LW_MEASURED);
+		compare_with_ring(summary, rdma);
+	}
 	for (size_t s = 0; s < n_all; s++)
 		if (lw_summary_is_counted(run, s)) {
 			first = s < first ? s : first;
@@ -292,8 +322,10 @@ static void summarize_network(const struct lw_run *run, struct lw_summary *summa
 
 		if (rank->traffic.n < 2) {
 			if (sent_in_all > 0)
-				summary->sent_bytes_per_step = summary->sent_ratio =
+				summary->sent_bytes_per_step =
 					unknown("of a rank, no TCP connection was seen sending");
+			if (sent_in_all > 0 && !(rdma > 0))
+				summary->sent_ratio = summary->sent_bytes_per_step;
 			return;
 		}
 		sent += lw_rank_sent_bytes(rank, rank->steps.at[last].end_ns) -
@@ -301,12 +333,7 @@ static void summarize_network(const struct lw_run *run, struct lw_summary *summa
 	}
 	sent /= (double)run->ranks.n * (double)(last - first + 1);
 	summary->sent_bytes_per_step = exact(sent, LW_MEASURED);
-	if (sent < mostly_elsewhere_frac * summary->expected_bytes_per_step.value)
-		summary->sent_ratio = unknown(
-			"next to nothing went over TCP: shared memory or RDMA carried the gradients");
-	else if (summary->expected_bytes_per_step.value > 0)
-		summary->sent_ratio =
-			exact(sent / summary->expected_bytes_per_step.value, LW_MEASURED);
+	compare_with_ring(summary, sent + rdma);
 }
 
 /* ---- stragglers ------------------------------------------------------------------------------------ */

@@ -49,6 +49,7 @@
 	X(algbw_bytes_per_s)                                                                       \
 	X(busbw_bytes_per_s)                                                                       \
 	X(sent_bytes_per_step)                                                                     \
+	X(rdma_bytes_per_step)                                                                     \
 	X(expected_bytes_per_step)                                                                 \
 	X(sent_ratio)                                                                              \
 	X(tcp_acked_ratio)                                                                         \

@@ -56,7 +56,14 @@ static bool find_point(const struct lw_tcp_end *end, int64_t at_ns, size_t *hint
 	return true;
 }
 
-double lw_end_bytes(const struct lw_tcp_end *end, int64_t at_ns, bool is_sent, size_t *hint)
+static uint64_t bytes_of(const struct lw_curve_point *point, enum lw_end_way way)
+{
+	return way == LW_END_SENT   ? point->sent_bytes
+	       : way == LW_END_READ ? point->read_bytes
+				    : point->received_bytes;
+}
+
+double lw_end_bytes(const struct lw_tcp_end *end, int64_t at_ns, enum lw_end_way way, size_t *hint)
 {
 	const struct lw_curve_point *at;
 	double part;
@@ -64,18 +71,21 @@ double lw_end_bytes(const struct lw_tcp_end *end, int64_t at_ns, bool is_sent, s
 	if (!find_point(end, at_ns, hint, &part))
 		return 0;
 	at = &end->curve.at[*hint];
-	if (part > 0)
-		return is_sent ? between(at[0].sent_bytes, at[1].sent_bytes, part)
-			       : between(at[0].received_bytes, at[1].received_bytes, part);
-	return (double)(is_sent ? at->sent_bytes : at->received_bytes);
+	return part > 0 ? between(bytes_of(&at[0], way), bytes_of(&at[1], way), part)
+			: (double)bytes_of(at, way);
+}
+
+double lw_end_total_bytes(const struct lw_tcp_end *end, enum lw_end_way way)
+{
+	return end->curve.n ? (double)bytes_of(&end->curve.at[end->curve.n - 1], way) : 0;
 }
 
 double lw_end_sent_bytes(const struct lw_tcp_end *end)
 {
-	return end->curve.n ? (double)end->curve.at[end->curve.n - 1].sent_bytes : 0;
+	return lw_end_total_bytes(end, LW_END_SENT);
 }
 
 double lw_end_received_bytes(const struct lw_tcp_end *end)
 {
-	return end->curve.n ? (double)end->curve.at[end->curve.n - 1].received_bytes : 0;
+	return lw_end_total_bytes(end, LW_END_RECEIVED);
 }

@@ -20,7 +20,9 @@ struct end_key {
 
 struct by_key {
 	struct end_key key;
-	size_t end; /* index into run->ends, the last with this key that has no hook yet */
+	/* indices into run->ends, in time: ports are used again, the first socket is that of the first connection */
+	lw_vec(size_t) of;
+	size_t n_joined; /* so many of them have their hook */
 	UT_hash_handle hh;
 };
 
@@ -105,7 +107,7 @@ static int push_end(struct lw_loader *loader, struct lw_tcp_end *end)
 	struct by_key *entry;
 
 	end->store = loader->store_index;
-	end->peer_rank = LW_NONE;
+	end->peer_rank = end->peer_end = LW_NONE;
 	end->rank = end->process_id ? lw_load_rank_index(loader, end->process_id) : LW_NONE;
 	if (lw_vec_push(&loader->run->ends, *end) < 0)
 		return LW_ERR_NOMEM;
@@ -117,8 +119,19 @@ static int push_end(struct lw_loader *loader, struct lw_tcp_end *end)
 		entry->key = key_of(end->process_id, end);
 		HASH_ADD(hh, ends->by_key, key, sizeof(entry->key), entry);
 	}
-	entry->end = loader->run->ends.n - 1;
-	return LW_OK;
+	return lw_vec_push(&entry->of, loader->run->ends.n - 1) < 0 ? LW_ERR_NOMEM : LW_OK;
+}
+
+/* The first connection with the key of @end that has no hook yet. Return: index into run->ends, or SIZE_MAX. */
+static size_t find_unjoined(
+	struct lw_loader *loader, int64_t process_id, const struct lw_tcp_end *end)
+{
+	struct by_key *entry = find_key(loader->ends, process_id, end);
+
+	for (; entry && entry->n_joined < entry->of.n; entry->n_joined++)
+		if (!loader->run->ends.at[entry->of.at[entry->n_joined]].socket)
+			return entry->of.at[entry->n_joined];
+	return SIZE_MAX;
 }
 
 static int add_connection(struct lw_loader *loader, sqlite3_stmt *row)
@@ -139,17 +152,15 @@ static int add_socket(struct lw_loader *loader, sqlite3_stmt *row)
 	struct lw_tcp_end end = {.process_id = sqlite3_column_int64(row, 0),
 		.socket = sqlite3_column_int64(row, 1),
 		.nic = LW_NONE};
-	struct by_key *entry;
 	size_t index;
 
 	read_addresses(&end, row, 2);
-	entry = find_key(loader->ends, end.process_id, &end);
-	if (!entry)
-		entry = find_key(loader->ends, 0, &end);
-	if (entry && !loader->run->ends.at[entry->end].socket) {
-		struct lw_tcp_end *known = &loader->run->ends.at[entry->end];
+	index = find_unjoined(loader, end.process_id, &end);
+	if (index == SIZE_MAX)
+		index = find_unjoined(loader, 0, &end);
+	if (index != SIZE_MAX) {
+		struct lw_tcp_end *known = &loader->run->ends.at[index];
 
-		index = entry->end;
 		known->socket = end.socket;
 		known->process_id = end.process_id;
 		known->rank = lw_load_rank_index(loader, end.process_id);
@@ -171,7 +182,7 @@ static bool is_count(int64_t value)
 static int add_point(struct lw_loader *loader, struct lw_tcp_end *end, int64_t at_ns,
 	int64_t sent_bytes, int64_t received_bytes)
 {
-	struct lw_curve_point point = {at_ns, 0, 0}, *last = NULL;
+	struct lw_curve_point point = {.at_ns = at_ns}, *last = NULL;
 
 	if (!lw_load_is_time(at_ns) || !is_count(sent_bytes) || !is_count(received_bytes)) {
 		loader->n_bad_traffic++;
@@ -264,6 +275,7 @@ int lw_load_ends(struct lw_loader *loader)
 	HASH_ITER(hh, ends.by_key, key, next_key)
 	{
 		HASH_DEL(ends.by_key, key);
+		lw_vec_free(&key->of);
 		free(key);
 	}
 	HASH_ITER(hh, ends.by_id, id, next_id)
@@ -272,9 +284,5 @@ int lw_load_ends(struct lw_loader *loader)
 		free(id);
 	}
 	loader->ends = NULL;
-	if (status == LW_OK && loader->n_bad_traffic)
-		status = lw_run_diag(loader->run, "load", "bad rows", loader->n_bad_traffic,
-			"%s: rows of network counters with impossible times or counts, not used",
-			loader->store->path);
 	return status;
 }

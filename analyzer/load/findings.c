@@ -40,6 +40,15 @@ static int add_death(struct lw_loader *loader, sqlite3_stmt *row)
 		sqlite3_column_int(row, 0), kind, sqlite3_column_int(row, 1));
 }
 
+int lw_load_bad_traffic(const struct lw_loader *loader)
+{
+	if (!loader->n_bad_traffic)
+		return LW_OK;
+	return lw_run_diag(loader->run, "load", "bad rows", loader->n_bad_traffic,
+		"%s: rows of network counters with impossible times or counts, not used",
+		loader->store->path);
+}
+
 int lw_load_findings(struct lw_loader *loader)
 {
 	int status = lw_load_each(loader,

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flows.c - captured packets: sums of every flow, and the milliseconds of those that ranks send or receive. */
+/*
+ * flows.c - captured packets: whose they are, sums of every flow, and the milliseconds of those that ranks send or receive.
+ *
+ * Several captures see the same packets: each recording of a host has its own, and both ends of a connection may
+ * have one. Of those of one flow one counts: one of its own job, for others sum it coarsely; of these that at its
+ * sender, which misses no packet that was lost on the way; of several there, the one that ran longest.
+ */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +15,17 @@
 
 /* A longer one is the sum of a time in which nobody knew yet whose flow it was: of no use but as a sum. */
 #define MAX_BIN_NS (10 * LW_NS_PER_MS)
+
+enum { MAX_CAPTURES = 1024 }; /* of one flow that are compared */
+
+static int64_t time_of(sqlite3_stmt *row, int column)
+{
+	int64_t at_ns = sqlite3_column_int64(row, column);
+
+	return sqlite3_column_type(row, column) == SQLITE_NULL || !lw_load_is_time(at_ns)
+		       ? LW_NS_UNKNOWN
+		       : at_ns;
+}
 
 static int add_flow(struct lw_loader *loader, sqlite3_stmt *row)
 {
@@ -23,16 +41,148 @@ static int add_flow(struct lw_loader *loader, sqlite3_stmt *row)
 		.from_rank = is_sent ? own : peer,
 		.to_rank = is_sent ? peer : own,
 		.is_other = sqlite3_column_int(row, 9) != 0,
-		.missing_bytes = sqlite3_column_int64(row, 10)};
+		.missing_bytes = sqlite3_column_int64(row, 10),
+		.destination_qp = sqlite3_column_int64(row, 11),
+		.capture_id = sqlite3_column_int64(row, 12),
+		.capture_start_ns = time_of(row, 13),
+		.capture_end_ns = time_of(row, 14),
+		.clock = lw_load_clock(loader->store, lw_store_column_text(row, 15),
+			lw_store_column_text(row, 16)),
+		.is_whole = sqlite3_column_int(row, 17) != 0};
 
 	if (flow.protocol && flow.source && flow.destination &&
-		lw_vec_push(&loader->run->flows, flow) == LW_OK)
+		lw_vec_push(&loader->run->flows, flow) == LW_OK) {
+		struct lw_packet_flow *added = &loader->run->flows.at[loader->run->flows.n - 1];
+
+		added->is_roce = !strcmp(added->protocol, "roce");
+		lw_load_flow_ranks(loader->names, added);
 		return LW_OK;
+	}
 	free(flow.protocol);
 	free(flow.source);
 	free(flow.destination);
 	return lw_fail(LW_ERR_NOMEM, "no memory");
 }
+
+/* ---- seen by several captures --------------------------------------------------------------------- */
+
+/* The same for every capture of it. Senders of RoCE choose source ports freely. */
+static int compare_identity(const struct lw_packet_flow *x, const struct lw_packet_flow *y)
+{
+	int by = strcmp(x->protocol, y->protocol);
+
+	if (!by)
+		by = strcmp(x->source, y->source);
+	if (!by)
+		by = strcmp(x->destination, y->destination);
+	if (!by)
+		by = (x->destination_port > y->destination_port) -
+		     (x->destination_port < y->destination_port);
+	if (!by)
+		by = (x->destination_qp > y->destination_qp) -
+		     (x->destination_qp < y->destination_qp);
+	if (!by && !x->is_roce)
+		by = (x->source_port > y->source_port) - (x->source_port < y->source_port);
+	return by;
+}
+
+static bool is_at_sender(const struct lw_run *run, const struct lw_packet_flow *flow)
+{
+	return flow->from_rank != LW_NONE && run->ranks.at[flow->from_rank].clock == flow->clock;
+}
+
+struct seen { /* a flow, and how good its capture is */
+	struct lw_packet_flow *flow;
+	bool is_at_sender;
+	int64_t ns;
+};
+
+static int compare_seen(const void *a, const void *b)
+{
+	const struct seen *x = a, *y = b;
+	int by = compare_identity(x->flow, y->flow);
+
+	if (!by)
+		by = y->flow->is_whole - x->flow->is_whole;
+	if (!by)
+		by = y->is_at_sender - x->is_at_sender;
+	if (!by)
+		by = (y->ns > x->ns) - (y->ns < x->ns);
+	if (!by)
+		by = (x->flow > y->flow) - (x->flow < y->flow);
+	return by;
+}
+
+/* One that did not say when it ended still ran, or died. */
+static int64_t end_of(const struct lw_packet_flow *flow)
+{
+	return flow->capture_end_ns == LW_NS_UNKNOWN ? INT64_MAX : flow->capture_end_ns;
+}
+
+/* Captures of one host that followed each other saw other packets. */
+static bool is_same_time(const struct lw_packet_flow *x, const struct lw_packet_flow *y)
+{
+	return x->clock != y->clock ||
+	       (x->capture_start_ns < end_of(y) && y->capture_start_ns < end_of(x));
+}
+
+static bool is_same_capture(const struct lw_packet_flow *x, const struct lw_packet_flow *y)
+{
+	return x->store == y->store && x->capture_id == y->capture_id;
+}
+
+/* Of the better ones that count: a job has few captures. */
+static bool is_repeat(const struct seen *first, const struct seen *one)
+{
+	for (size_t i = 0; first < one && i < MAX_CAPTURES; first++, i++)
+		if (!first->flow->is_repeat && is_same_time(first->flow, one->flow) &&
+			!is_same_capture(first->flow, one->flow))
+			return true;
+	return false;
+}
+
+static size_t mark_repeats(struct seen *seen, size_t n)
+{
+	size_t first = 0, n_repeats = 0;
+
+	for (size_t i = 1; i < n; i++) {
+		if (compare_identity(seen[first].flow, seen[i].flow))
+			first = i;
+		if (!is_repeat(&seen[first], &seen[i]))
+			continue;
+		seen[i].flow->is_repeat = true;
+		n_repeats++;
+	}
+	return n_repeats;
+}
+
+static int64_t lasted_ns(const struct lw_packet_flow *flow)
+{
+	return flow->capture_start_ns == LW_NS_UNKNOWN ? 0 : end_of(flow) - flow->capture_start_ns;
+}
+
+static int find_repeats(struct lw_run *run)
+{
+	struct seen *seen = calloc(run->flows.n + 1, sizeof(*seen));
+	struct lw_packet_flow *flow;
+	size_t n = 0, n_repeats;
+
+	if (!seen)
+		return lw_fail(LW_ERR_NOMEM, "no memory for %zu flows", run->flows.n);
+	lw_vec_foreach (flow, &run->flows)
+		if (!flow->is_other)
+			seen[n++] = (struct seen){flow, is_at_sender(run, flow), lasted_ns(flow)};
+	qsort(seen, n, sizeof(*seen), compare_seen);
+	n_repeats = mark_repeats(seen, n);
+	free(seen);
+	if (!n_repeats)
+		return LW_OK;
+	return lw_run_diag(run, "load", "captured several times", n_repeats,
+		"packets of the same flows were captured several times (each recording with --pcap captures"
+		" its whole host): each flow is counted once, as its sender's host saw it");
+}
+
+/* ---- milliseconds ------------------------------------------------------------------------------------ */
 
 static uint64_t count(sqlite3_stmt *row, int column)
 {
@@ -41,16 +191,27 @@ static uint64_t count(sqlite3_stmt *row, int column)
 	return value > 0 && value <= LW_LOAD_BYTES_MAX ? (uint64_t)value : 0;
 }
 
+/* A repeat is of use where it shows a rank's packets on the clock of its own recording. */
+static bool needs_bins(const struct lw_run *run, const struct lw_packet_flow *flow)
+{
+	const int32_t ends[] = {flow->from_rank, flow->to_rank};
+
+	for (size_t i = 0; i < 2; i++)
+		if (ends[i] != LW_NONE &&
+			(!flow->is_repeat || run->ranks.at[ends[i]].store == flow->store))
+			return true;
+	return false;
+}
+
 /* Rows come by flow, in the order of its rows, then by time. */
 static int add_bin(struct lw_loader *loader, sqlite3_stmt *row)
 {
-	struct lw_packet_bin bin = {
-		sqlite3_column_int64(row, 1), count(row, 5), count(row, 6), count(row, 8)};
+	struct lw_packet_bin bin = {sqlite3_column_int64(row, 1), count(row, 5), count(row, 6),
+		count(row, 8), count(row, 9), count(row, 10)};
 	struct lw_packet_flow *flow;
 	uint64_t index = count(row, 0);
 
-	if (!index || loader->first_flow + index > loader->run->flows.n ||
-		!lw_load_is_time(bin.bin_ns)) {
+	if (!index || loader->first_flow + index > loader->run->flows.n || bin.bin_ns < 0) {
 		loader->n_bad_traffic++;
 		return LW_OK;
 	}
@@ -62,27 +223,52 @@ static int add_bin(struct lw_loader *loader, sqlite3_stmt *row)
 	flow->payload_bytes += bin.payload_bytes;
 	flow->repeated_bytes += count(row, 7);
 	flow->n_retransmitted += bin.n_retransmitted;
-	if ((flow->from_rank == LW_NONE && flow->to_rank == LW_NONE) || count(row, 9) > MAX_BIN_NS)
+	flow->n_psn_gaps += bin.n_psn_gaps;
+	flow->n_naks += bin.n_naks;
+	/* times of imported files are of another clock, beyond any uptime: their sums are all that is of use */
+	if (!needs_bins(loader->run, flow) || !lw_load_is_time(bin.bin_ns) ||
+		count(row, 11) > MAX_BIN_NS)
 		return LW_OK;
 	return lw_vec_push(&flow->bins, bin);
 }
 
-int lw_load_flows(struct lw_loader *loader)
-{
-	int status;
+static const char flows_sql[] =
+	"SELECT f.id, f.protocol, f.source_address, f.source_port, f.destination_address,"
+	" f.destination_port, coalesce(f.process_id, 0), f.is_sent, coalesce(f.peer_process_id, 0),"
+	" f.is_other, f.missing_bytes, coalesce(f.destination_qp, 0), f.capture_id,"
+	" c.start_ns, c.end_ns, h.boot_id, h.clock, f.process_id IS NOT NULL OR c.source = 'file' FROM flow f"
+	" LEFT JOIN capture c ON c.id = f.capture_id LEFT JOIN host h ON h.id = c.host_id ORDER BY f.id";
 
-	loader->first_flow = loader->run->flows.n;
-	status = lw_load_each(loader,
-		"SELECT id, protocol, source_address, source_port, destination_address, destination_port,"
-		" coalesce(process_id, 0), is_sent, coalesce(peer_process_id, 0), is_other, missing_bytes"
-		" FROM flow ORDER BY id",
-		add_flow);
+static const char bins_sql[] =
+	"SELECT f.n, b.bin_ns, b.n_frames, b.frame_bytes, b.n_packets, b.wire_bytes, b.payload_bytes,"
+	" b.repeated_bytes, b.n_retransmitted, b.n_psn_gaps, b.n_naks, b.last_ns - b.bin_ns FROM packet_bin b JOIN"
+	" (SELECT id, row_number() OVER (ORDER BY id) AS n FROM flow) f ON f.id = b.flow_id"
+	" ORDER BY f.n, b.bin_ns";
+
+int lw_load_flows(struct lw_run *run, const struct lw_load_names *names)
+{
+	size_t *first_flows = calloc(run->stores.n + 1, sizeof(*first_flows));
+	int status = first_flows ? LW_OK : lw_fail(LW_ERR_NOMEM, "no memory");
+
+	for (size_t i = 0; i < run->stores.n && status == LW_OK; i++) {
+		struct lw_loader loader = {
+			.run = run, .store = run->stores.at[i], .store_index = i, .names = names};
+
+		first_flows[i] = run->flows.n;
+		status = lw_load_each(&loader, flows_sql, add_flow);
+	}
 	if (status == LW_OK)
-		status = lw_load_each(loader,
-			"SELECT f.n, b.bin_ns, b.n_frames, b.frame_bytes, b.n_packets, b.wire_bytes,"
-			" b.payload_bytes, b.repeated_bytes, b.n_retransmitted, b.last_ns - b.bin_ns FROM packet_bin b JOIN"
-			" (SELECT id, row_number() OVER (ORDER BY id) AS n FROM flow) f ON f.id = b.flow_id"
-			" ORDER BY f.n, b.bin_ns",
-			add_bin);
+		status = find_repeats(run);
+	for (size_t i = 0; i < run->stores.n && status == LW_OK; i++) {
+		struct lw_loader loader = {.run = run,
+			.store = run->stores.at[i],
+			.store_index = i,
+			.first_flow = first_flows[i]};
+
+		status = lw_load_each(&loader, bins_sql, add_bin);
+		if (status == LW_OK)
+			status = lw_load_bad_traffic(&loader);
+	}
+	free(first_flows);
 	return status;
 }

@@ -28,13 +28,10 @@ static const char candidates_sql[] =
 	" t.process_id = p.id) + (SELECT count(*) FROM collective c JOIN thread t ON t.id = c.thread_id"
 	" WHERE t.process_id = p.id) FROM process p LEFT JOIN host h ON h.id = p.host_id ORDER BY p.id";
 
-/* Same boot and same clock: times compare directly. Without a boot id each store stands alone. */
-static int64_t clock_of(const struct lw_store *store, sqlite3_stmt *row)
+int64_t lw_load_clock(const struct lw_store *store, const char *boot_id, const char *clock)
 {
-	const char *boot_id = lw_store_column_text(row, 9);
 	char text[512];
-	int n = snprintf(text, sizeof(text), "%s|%s", *boot_id ? boot_id : store->path,
-		lw_store_column_text(row, 10));
+	int n = snprintf(text, sizeof(text), "%s|%s", *boot_id ? boot_id : store->path, clock);
 
 	return (int64_t)(lw_string_id(text,
 				 (uint64_t)n < sizeof(text) ? (uint64_t)n : sizeof(text) - 1) >>
@@ -65,7 +62,8 @@ static int read_candidates(struct lw_run *run, size_t store, candidates *all)
 			.has_ended = sqlite3_column_type(row, 6) != SQLITE_NULL,
 			.died = !strcmp(lw_store_column_text(row, 7), "died"),
 			.n_operations = sqlite3_column_int64(row, 11),
-			.clock = clock_of(run->stores.at[store], row),
+			.clock = lw_load_clock(run->stores.at[store], lw_store_column_text(row, 9),
+				lw_store_column_text(row, 10)),
 			.host = strdup(lw_store_column_text(row, 8))};
 
 		if (one.start_ns < 0 || one.start_ns > LW_LOAD_TIME_MAX_NS)
@@ -285,7 +283,8 @@ static int read_meta(struct lw_run *run, struct lw_store *store)
 	int status = lw_store_int(store, "SELECT closed FROM run", &closed);
 
 	if (status == LW_OK)
-		status = lw_store_int(store, "SELECT source <> 'trace' FROM run", &is_import);
+		status = lw_store_int(
+			store, "SELECT source NOT IN ('trace', 'pcap') FROM run", &is_import);
 	if (status < 0)
 		return status;
 	run->is_import |= is_import != 0;
@@ -317,39 +316,61 @@ static int open_stores(
 	return LW_OK;
 }
 
+static int read_store(struct lw_loader *loader)
+{
+	static int (*const parts[])(struct lw_loader *) = {lw_load_rows, lw_load_traffic,
+		lw_load_nics, lw_load_queues, lw_load_ends, lw_load_findings};
+	int status = LW_OK;
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && status == LW_OK; i++)
+		status = parts[i](loader);
+	if (status == LW_OK)
+		status = lw_load_bad_traffic(loader);
+	lw_vec_free(&loader->threads);
+	return status;
+}
+
+/* What is joined across stores. */
+static int read_joined(struct lw_run *run)
+{
+	struct lw_load_names *names;
+	int status = lw_load_names_make(run, &names);
+
+	if (status < 0)
+		return status;
+	lw_load_same_nics(run);
+	lw_load_peers(run, names);
+	status = lw_load_flows(run, names);
+	lw_load_names_free(names);
+	return status;
+}
+
+static int exec_all(struct lw_run *run, const char *sql)
+{
+	int status = LW_OK;
+
+	for (size_t i = 0; i < run->stores.n && status == LW_OK; i++)
+		status = lw_store_exec(run->stores.at[i], sql);
+	return status;
+}
+
+/* One snapshot for all tables: the files may be growing. */
 static int read_stores(struct lw_run *run, lw_load_members *members, struct lw_load_probes *probes)
 {
-	for (size_t i = 0; i < run->stores.n; i++) {
+	int status = exec_all(run, "BEGIN");
+
+	for (size_t i = 0; i < run->stores.n && status == LW_OK; i++) {
 		struct lw_loader loader = {.run = run,
 			.store = run->stores.at[i],
 			.store_index = i,
 			.members = members,
 			.probes = probes};
-		/* One snapshot for all tables: the file may be growing. */
-		int status = lw_store_exec(loader.store, "BEGIN");
 
-		if (status == LW_OK)
-			status = lw_load_rows(&loader);
-		if (status == LW_OK)
-			status = lw_load_traffic(&loader);
-		if (status == LW_OK)
-			status = lw_load_nics(&loader);
-		if (status == LW_OK)
-			status = lw_load_queues(&loader);
-		if (status == LW_OK)
-			status = lw_load_ends(&loader);
-		if (status == LW_OK)
-			status = lw_load_flows(&loader);
-		if (status == LW_OK)
-			status = lw_load_findings(&loader);
-		lw_vec_free(&loader.threads);
-		if (status < 0)
-			return status;
-		status = lw_store_exec(loader.store, "COMMIT");
-		if (status < 0)
-			return status;
+		status = read_store(&loader);
 	}
-	return LW_OK;
+	if (status == LW_OK)
+		status = read_joined(run);
+	return status == LW_OK ? exec_all(run, "COMMIT") : status;
 }
 
 /* First and last moment of a rank that has rows but whose process row does not say. */

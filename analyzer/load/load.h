@@ -42,6 +42,7 @@ struct lw_load_text;       /* string id -> tensor, of one store */
 struct lw_load_queue;      /* one RDMA queue pair, of one store */
 struct lw_load_ends;       /* ends of connections by their keys, of one store */
 struct lw_load_connection; /* one TCP connection's totals, of one store */
+struct lw_load_names;      /* ends by their addresses, of all stores */
 
 struct lw_loader { /* one store being read */
 	struct lw_run *run;
@@ -50,14 +51,15 @@ struct lw_loader { /* one store being read */
 	lw_vec(struct lw_load_thread) threads; /* by id */
 	struct lw_load_text *texts;
 	struct lw_load_connection *connections;
-	lw_load_members *members;      /* by index of rank */
-	struct lw_load_probes *probes; /* by index of rank */
-	uint64_t n_bad_rows;           /* impossible times, unknown threads: not used */
-	struct lw_load_queue *queues;  /* while RDMA requests are read */
-	struct lw_load_ends *ends;     /* while connections are read */
-	int32_t last_nic;              /* whose counters are being read, LW_NONE */
-	size_t first_flow;             /* of this store in run->flows */
-	uint64_t n_bad_traffic;        /* the same of what is read from the network's tables */
+	lw_load_members *members;          /* by index of rank */
+	struct lw_load_probes *probes;     /* by index of rank */
+	uint64_t n_bad_rows;               /* impossible times, unknown threads: not used */
+	struct lw_load_queue *queues;      /* while RDMA requests are read */
+	struct lw_load_ends *ends;         /* while connections are read */
+	int32_t last_nic;                  /* whose counters are being read, LW_NONE */
+	size_t first_flow;                 /* of this store in run->flows */
+	const struct lw_load_names *names; /* while flows are read */
+	uint64_t n_bad_traffic;            /* the same of what is read from the network's tables */
 };
 
 /** lw_load_rows() - read the raw tables of @loader's store into the ranks that it holds. */
@@ -69,14 +71,36 @@ int lw_load_traffic(struct lw_loader *loader);
 /** lw_load_nics() - devices and their counters. */
 int lw_load_nics(struct lw_loader *loader);
 
+/** lw_load_same_nics() - lw_nic.same_as, once all stores are read; ends then use those that stand for others. */
+void lw_load_same_nics(struct lw_run *run);
+
 /** lw_load_ends() - both ends of TCP connections, as hooked and as the kernel says; after lw_load_nics(). */
 int lw_load_ends(struct lw_loader *loader);
 
 /** lw_load_queues() - RDMA queue pairs as such ends; after lw_load_nics(). */
 int lw_load_queues(struct lw_loader *loader);
 
-/** lw_load_flows() - captured packets. */
-int lw_load_flows(struct lw_loader *loader);
+/**
+ * lw_load_names_make() - the ends of all ranks by their addresses, once all stores are read; they stay the run's.
+ * Free with lw_load_names_free().
+ */
+int lw_load_names_make(const struct lw_run *run, struct lw_load_names **ret_names);
+void lw_load_names_free(struct lw_load_names *names);
+
+/** lw_load_peers() - lw_tcp_end.peer_rank of all ends. */
+void lw_load_peers(struct lw_run *run, const struct lw_load_names *names);
+
+/** lw_load_flow_ranks() - the ranks of @flow that are not known yet. */
+void lw_load_flow_ranks(const struct lw_load_names *names, struct lw_packet_flow *flow);
+
+/** lw_load_flows() - captured packets of all stores. */
+int lw_load_flows(struct lw_run *run, const struct lw_load_names *names);
+
+/** lw_load_bad_traffic() - a diag when n_bad_traffic rows were not used. */
+int lw_load_bad_traffic(const struct lw_loader *loader);
+
+/** lw_load_clock() - of a host: equal ones compare directly. Without a boot id each store stands alone. */
+int64_t lw_load_clock(const struct lw_store *store, const char *boot_id, const char *clock);
 
 /** lw_load_rank_index() - of this store's process; LW_NONE: it is no rank. */
 int32_t lw_load_rank_index(struct lw_loader *loader, int64_t process_id);

@@ -42,15 +42,20 @@ static int add_nic(struct lw_loader *loader, sqlite3_stmt *row)
 		.mtu_bytes = count(row, 7),
 		.speed_bytes_per_s = count(row, 8),
 		.is_loopback = sqlite3_column_int(row, 9) != 0,
-		.is_gone = sqlite3_column_type(row, 10) != SQLITE_NULL};
+		.is_gone = sqlite3_column_type(row, 10) != SQLITE_NULL,
+		.on_name = copy_text(row, 11),
+		.clock = lw_load_clock(loader->store, lw_store_column_text(row, 12),
+			lw_store_column_text(row, 13)),
+		.same_as = (int32_t)loader->run->nics.n};
 
-	if (nic.kind && nic.name && nic.driver && nic.addresses &&
+	if (nic.kind && nic.name && nic.driver && nic.addresses && nic.on_name &&
 		lw_vec_push(&loader->run->nics, nic) == LW_OK)
 		return LW_OK;
 	free(nic.kind);
 	free(nic.name);
 	free(nic.driver);
 	free(nic.addresses);
+	free(nic.on_name);
 	return lw_fail(LW_ERR_NOMEM, "no memory");
 }
 
@@ -93,9 +98,10 @@ static int add_reading(struct lw_loader *loader, sqlite3_stmt *row)
 int lw_load_nics(struct lw_loader *loader)
 {
 	int status = lw_load_each(loader,
-		"SELECT id, host_id, kind, name, coalesce(driver, ''), addresses,"
-		" coalesce(namespace_key, 0), coalesce(mtu_bytes, 0), coalesce(speed_bytes_per_s, 0),"
-		" is_loopback, gone_ns FROM device ORDER BY id",
+		"SELECT d.id, d.host_id, d.kind, d.name, coalesce(d.driver, ''), d.addresses,"
+		" coalesce(d.namespace_key, 0), coalesce(d.mtu_bytes, 0), coalesce(d.speed_bytes_per_s, 0),"
+		" d.is_loopback, d.gone_ns, coalesce(d.on_name, ''), h.boot_id, h.clock FROM device d"
+		" LEFT JOIN host h ON h.id = d.host_id ORDER BY d.id",
 		add_nic);
 
 	loader->last_nic = LW_NONE;
@@ -106,4 +112,50 @@ int lw_load_nics(struct lw_loader *loader)
 			" ORDER BY s.device_id, s.counter_id, s.at_ns, s.rowid",
 			add_reading);
 	return status;
+}
+
+static bool is_same(const struct lw_nic *a, const struct lw_nic *b)
+{
+	return a->store != b->store && a->clock == b->clock &&
+	       a->namespace_key == b->namespace_key && !strcmp(a->kind, b->kind) &&
+	       !strcmp(a->name, b->name);
+}
+
+static int64_t watched_ns(const struct lw_nic *nic)
+{
+	const struct lw_nic_series *series;
+	int64_t longest_ns = 0;
+
+	lw_vec_foreach (series, &nic->series) {
+		int64_t ns = series->readings.at[series->readings.n - 1].at_ns -
+			     series->readings.at[0].at_ns;
+
+		longest_ns = ns > longest_ns ? ns : longest_ns;
+	}
+	return longest_ns;
+}
+
+void lw_load_same_nics(struct lw_run *run)
+{
+	struct lw_nic *nics = run->nics.at;
+	struct lw_tcp_end *end;
+
+	for (size_t i = 1; i < run->nics.n; i++) {
+		size_t first = 0;
+		int32_t known;
+
+		while (first < i && !is_same(&nics[first], &nics[i]))
+			first++;
+		if (first == i)
+			continue;
+		known = nics[first].same_as;
+		nics[i].same_as =
+			watched_ns(&nics[i]) > watched_ns(&nics[known]) ? (int32_t)i : known;
+		for (size_t j = first; j < i && nics[i].same_as == (int32_t)i; j++)
+			if (nics[j].same_as == known)
+				nics[j].same_as = (int32_t)i;
+	}
+	lw_vec_foreach (end, &run->ends)
+		if (end->nic != LW_NONE)
+			end->nic = nics[end->nic].same_as;
 }

@@ -3,7 +3,8 @@
  * queues.c - RDMA queue pairs as ends of connections: their addresses and numbers on the wire stand for those of a
  * socket, their completed requests for its bytes.
  *
- * What a rank reads of its peer (RDMA READ) is received by it; the peer knows nothing of it and has sent nothing.
+ * What a rank reads of its peer (RDMA READ) is received by it; the peer knows nothing of it and has sent nothing, as it
+ * knows nothing of what is written into it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 #include <uthash.h>
 
 #include "analyzer/load/load.h"
+
+enum { DEFAULT_MTU_BYTES = 1024 };
 
 struct lw_load_queue {
 	struct {
@@ -31,13 +34,29 @@ static struct lw_load_queue *find(struct lw_loader *loader, int64_t process_id, 
 	return found;
 }
 
+/* Datagram queue pairs do not say their port (@name is ""): it is known where there is only one. */
 static int32_t find_port(const struct lw_run *run, size_t store, const char *name)
 {
-	for (size_t i = 0; i < run->nics.n; i++)
-		if (run->nics.at[i].store == store && !strcmp(run->nics.at[i].kind, "rdma_port") &&
-			!strcmp(run->nics.at[i].name, name))
+	int32_t only = LW_NONE;
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->nics.n; i++) {
+		if (run->nics.at[i].store != store ||
+			strcmp(run->nics.at[i].kind, "rdma_port") != 0)
+			continue;
+		if (!strcmp(run->nics.at[i].name, name))
 			return (int32_t)i;
-	return LW_NONE;
+		only = (int32_t)i;
+		n++;
+	}
+	return !*name && n == 1 ? only : LW_NONE;
+}
+
+static uint32_t mtu_bytes(uint32_t flags)
+{
+	uint32_t mtu = (flags & LW_RDMA_QP_MTU) >> LW_RDMA_QP_MTU_SHIFT;
+
+	return mtu ? 128u << mtu : DEFAULT_MTU_BYTES;
 }
 
 static void read_end(struct lw_loader *loader, sqlite3_stmt *row, struct lw_tcp_end *end)
@@ -46,6 +65,7 @@ static void read_end(struct lw_loader *loader, sqlite3_stmt *row, struct lw_tcp_
 	snprintf(end->peer, sizeof(end->peer), "%s", lw_store_column_text(row, 4));
 	end->local_port = sqlite3_column_int(row, 2);
 	end->peer_port = sqlite3_column_int(row, 5);
+	end->rdma.mtu_bytes = mtu_bytes((uint32_t)sqlite3_column_int(row, 7));
 	end->nic = find_port(loader->run, loader->store_index, lw_store_column_text(row, 6));
 }
 
@@ -58,6 +78,7 @@ static int add_queue(struct lw_loader *loader, sqlite3_stmt *row)
 		.process_id = process_id,
 		.rank = lw_load_rank_index(loader, process_id),
 		.peer_rank = LW_NONE,
+		.peer_end = LW_NONE,
 		.is_rdma = true};
 
 	if (queue) {
@@ -77,6 +98,41 @@ static int add_queue(struct lw_loader *loader, sqlite3_stmt *row)
 	return LW_OK;
 }
 
+/* What each kind of request moves; those that are not here stay in the device. */
+static const struct {
+	bool is_sent, is_received, is_read;
+} kinds[] = {
+	[LW_RDMA_SEND] = {.is_sent = true},
+	[LW_RDMA_SEND_IMM] = {.is_sent = true},
+	[LW_RDMA_SEND_INV] = {.is_sent = true},
+	[LW_RDMA_WRITE] = {.is_sent = true},
+	[LW_RDMA_WRITE_IMM] = {.is_sent = true},
+	[LW_RDMA_READ] = {.is_received = true, .is_read = true},
+	[LW_RDMA_CMP_SWAP] = {.is_sent = true},
+	[LW_RDMA_FETCH_ADD] = {.is_sent = true},
+	[LW_RDMA_ATOMIC_WRITE] = {.is_sent = true},
+	[LW_RDMA_TSO] = {.is_sent = true},
+	[LW_RDMA_OTHER] = {.is_sent = true},
+	[LW_RDMA_RECV] = {.is_received = true},
+	[LW_RDMA_RECV_WRITE_IMM] = {.is_received = true},
+};
+
+static void count_packets(struct lw_tcp_end *end, int op, uint64_t bytes)
+{
+	uint64_t n_packets = bytes ? (bytes + end->rdma.mtu_bytes - 1) / end->rdma.mtu_bytes : 1;
+
+	if (kinds[op].is_read)
+		end->rdma.n_read_packets += n_packets;
+	else if (kinds[op].is_received) {
+		end->rdma.n_received++;
+		end->rdma.n_received_packets += n_packets;
+	}
+	if (kinds[op].is_sent || kinds[op].is_read) {
+		end->rdma.n_messages++;
+		end->rdma.n_packets += kinds[op].is_read ? 1 : n_packets;
+	}
+}
+
 /* Rows come by their ends. */
 static int add_work(struct lw_loader *loader, sqlite3_stmt *row)
 {
@@ -85,23 +141,35 @@ static int add_work(struct lw_loader *loader, sqlite3_stmt *row)
 	int op = sqlite3_column_int(row, 2);
 	int64_t bytes = sqlite3_column_int64(row, 3);
 	struct lw_curve_point point = {.at_ns = sqlite3_column_int64(row, 5)};
-	struct lw_curve_point first = {.at_ns = sqlite3_column_int64(row, 4)};
+	struct lw_curve_point first = {.at_ns = sqlite3_column_int64(row, 4)}, last;
 	struct lw_tcp_end *end;
 
-	if (!queue || !lw_load_is_time(point.at_ns) || !lw_load_is_time(first.at_ns) ||
+	if (!queue || op < 0 || (size_t)op >= sizeof(kinds) / sizeof(kinds[0]))
+		return LW_OK;
+	if (!lw_load_is_time(point.at_ns) || !lw_load_is_time(first.at_ns) ||
 		first.at_ns > point.at_ns || bytes < 0 || bytes > LW_LOAD_BYTES_MAX) {
-		loader->n_bad_traffic += queue != NULL;
+		loader->n_bad_traffic++;
 		return LW_OK;
 	}
 	end = &loader->run->ends.at[queue->end];
+	if (sqlite3_column_type(row, 6) == SQLITE_NULL) {
+		end->rdma.unfinished_bytes +=
+			kinds[op].is_sent || kinds[op].is_read ? (uint64_t)bytes : 0;
+		return LW_OK;
+	}
 	if (!end->curve.n && lw_vec_push(&end->curve, first) < 0)
 		return LW_ERR_NOMEM;
-	point.sent_bytes = end->curve.at[end->curve.n - 1].sent_bytes;
-	point.received_bytes = end->curve.at[end->curve.n - 1].received_bytes;
-	if (op == LW_RDMA_RECV || op == LW_RDMA_RECV_WRITE_IMM || op == LW_RDMA_READ)
-		point.received_bytes += (uint64_t)bytes;
-	else
-		point.sent_bytes += (uint64_t)bytes;
+	count_packets(end, op, (uint64_t)bytes);
+	last = end->curve.at[end->curve.n - 1];
+	first.sent_bytes = last.sent_bytes;
+	first.received_bytes = last.received_bytes;
+	first.read_bytes = last.read_bytes;
+	/* nothing moved between the last completion and this request */
+	if (first.at_ns > last.at_ns && lw_vec_push(&end->curve, first) < 0)
+		return LW_ERR_NOMEM;
+	point.sent_bytes = last.sent_bytes + (kinds[op].is_sent ? (uint64_t)bytes : 0);
+	point.received_bytes = last.received_bytes + (kinds[op].is_received ? (uint64_t)bytes : 0);
+	point.read_bytes = last.read_bytes + (kinds[op].is_read ? (uint64_t)bytes : 0);
 	return lw_vec_push(&end->curve, point);
 }
 
@@ -111,15 +179,15 @@ int lw_load_queues(struct lw_loader *loader)
 	int status = lw_load_each(loader,
 		"SELECT q.process_id, q.qp, q.number, coalesce(o.gid, 'lid ' || o.lid, ''),"
 		" coalesce(q.peer_gid, 'lid ' || q.peer_lid), coalesce(q.peer_number, 0),"
-		" coalesce(s.text, '') || '/' || coalesce(o.number, 0)"
+		" coalesce(s.text || '/' || o.number, ''), q.flags"
 		" FROM rdma_qp q LEFT JOIN rdma_port o ON o.process_id = q.process_id AND o.port = q.port"
 		" LEFT JOIN string s ON s.id = o.device_id WHERE q.op = 2 ORDER BY q.at_ns, q.rowid",
 		add_queue);
 
 	if (status == LW_OK)
 		status = lw_load_each(loader,
-			"SELECT t.process_id, w.qp, w.op, w.bytes, w.start_ns, w.end_ns FROM rdma_work w"
-			" JOIN thread t ON t.id = w.thread_id WHERE w.qp IS NOT NULL AND w.status = 0"
+			"SELECT t.process_id, w.qp, w.op, w.bytes, w.start_ns, w.end_ns, w.status FROM rdma_work w"
+			" JOIN thread t ON t.id = w.thread_id WHERE w.qp IS NOT NULL AND coalesce(w.status, 0) = 0"
 			" ORDER BY w.end_ns, w.rowid",
 			add_work);
 	HASH_ITER(hh, loader->queues, queue, next)

@@ -143,6 +143,7 @@ static void free_traffic(struct lw_run *run)
 		free(nic->name);
 		free(nic->driver);
 		free(nic->addresses);
+		free(nic->on_name);
 	}
 	lw_vec_foreach (end, &run->ends) {
 		lw_vec_free(&end->curve);

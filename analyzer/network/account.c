@@ -103,8 +103,9 @@ static double counted_frac(
 {
 	const struct lw_nic_series *series = lw_net_series(nic, is_sent ? "tx_bytes" : "rx_bytes");
 	size_t hint = 0;
-	double before =
-		series ? lw_end_bytes(end, series->readings.at[0].at_ns, is_sent, &hint) : 0;
+	double before = series ? lw_end_bytes(end, series->readings.at[0].at_ns,
+					 is_sent ? LW_END_SENT : LW_END_RECEIVED, &hint)
+			       : 0;
 
 	return bytes > before ? 1 - before / bytes : 0;
 }
@@ -155,6 +156,7 @@ static void add_job(const struct lw_run *run, struct lw_net_account *account)
 	account->is_packet_counted = headers.is_counted;
 	account->header_tx_bytes = headers.bytes * fmin(headers.n_tx, fmax(account->tx_packets, 0));
 	account->header_rx_bytes = headers.bytes * fmin(headers.n_rx, fmax(account->rx_packets, 0));
+	lw_net_add_soft_rdma(run, account);
 }
 
 /* Only interfaces with an address: what goes through a port of a bridge or of a bond is counted there too. */
@@ -172,6 +174,10 @@ static int account_for(struct lw_run *run, int32_t index)
 		.rx_bytes = lw_net_growth(nic, "rx_bytes"),
 		.tx_packets = lw_net_growth(nic, "tx_packets"),
 		.rx_packets = lw_net_growth(nic, "rx_packets"),
+		.job_tx_packets = NAN,
+		.job_rx_packets = NAN,
+		.other_tx_packets = NAN,
+		.other_rx_packets = NAN,
 		.other_step_bytes = NAN};
 	int status;
 
@@ -192,7 +198,7 @@ static int account_for(struct lw_run *run, int32_t index)
 
 /* Names of counters that stand still where all is well. */
 static const char *const troubles[] = {"dropped", "errors", "_err", "pause", "ecn", "cnp",
-	"out_of_sequence", "exceeded", "retrans", "timeout", "overrun", "link_downed",
+	"out_of_seq", "duplicate", "exceeded", "retrans", "timeout", "overrun", "link_downed",
 	"out_of_buffer"};
 
 static bool is_trouble(const char *name)
@@ -227,8 +233,9 @@ static double step_bytes(const struct lw_run *run, const struct lw_net_account *
 {
 	const struct lw_nic_series *series = lw_net_series(&run->nics.at[account->nic], "tx_bytes");
 	const struct lw_rank *rank = run->ranks.n ? &run->ranks.at[0] : NULL;
-	double watched_ns = (double)(series->readings.at[series->readings.n - 1].at_ns -
-				     series->readings.at[0].at_ns);
+	double watched_ns = series ? (double)(series->readings.at[series->readings.n - 1].at_ns -
+					      series->readings.at[0].at_ns)
+				   : 0;
 	double steps_ns = 0;
 
 	if (!rank || !run->network.n_steps || watched_ns <= 0)
@@ -247,8 +254,12 @@ int lw_net_account(struct lw_run *run)
 
 	find_older(run);
 	for (size_t i = 0; i < run->nics.n && status == LW_OK; i++) {
+		if (run->nics.at[i].same_as != (int32_t)i)
+			continue;
 		if (is_accounted(&run->nics.at[i]))
 			status = account_for(run, (int32_t)i);
+		else if (!strcmp(run->nics.at[i].kind, "rdma_port"))
+			status = lw_net_account_port(run, (int32_t)i);
 		if (status == LW_OK)
 			status = find_troubles(run, (int32_t)i);
 	}

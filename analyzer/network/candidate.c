@@ -52,23 +52,24 @@ static int service_of(int port)
 static void name_candidate(
 	const struct lw_run *run, const struct lw_tcp_end *end, struct lw_net_candidate *candidate)
 {
-	int service = service_of(end->peer_port);
+	int service = end->is_rdma ? -1 : service_of(end->peer_port);
 	int port = end->peer_port;
 	char who[32] = "another process";
 
-	if (service < 0 && service_of(end->local_port) >= 0) {
+	if (!end->is_rdma && service < 0 && service_of(end->local_port) >= 0) {
 		service = service_of(end->local_port);
 		port = end->local_port;
-	} else if (service < 0 && end->local_port < end->peer_port) {
+	} else if (!end->is_rdma && service < 0 && end->local_port < end->peer_port) {
 		port = end->local_port;
 	}
 	if (end->rank != LW_NONE)
 		snprintf(who, sizeof(who), "rank %d", run->ranks.at[end->rank].rank);
 	else if (end->process_id)
 		snprintf(who, sizeof(who), "a process of the job");
-	snprintf(candidate->text, sizeof(candidate->text), "%s, port %d%s%s%s at %s", who, port,
-		service < 0 ? "" : " (", service < 0 ? "" : services[service].name,
-		service < 0 ? "" : ")", end->peer);
+	snprintf(candidate->text, sizeof(candidate->text), "%s, %s %d%s%s%s at %s", who,
+		end->is_rdma ? "queue pair" : "port", port, service < 0 ? "" : " (",
+		service < 0 ? "" : services[service].name, service < 0 ? "" : ")",
+		*end->peer ? end->peer : "any (datagrams)");
 	candidate->is_storage = service >= 0 && services[service].is_storage;
 	candidate->is_job = end->process_id != 0;
 }
@@ -119,8 +120,9 @@ static int consider(
 	if (end->rank != LW_NONE) {
 		status = lw_net_ops(&run->ranks.at[end->rank], &ops);
 		if (ops.at.n)
-			outside_bytes = fmax(0, one.bytes - lw_net_in_ops_bytes(end, &ops, true) -
-							lw_net_in_ops_bytes(end, &ops, false));
+			outside_bytes =
+				fmax(0, one.bytes - lw_net_in_ops_bytes(end, &ops, LW_END_SENT) -
+						lw_net_in_ops_bytes(end, &ops, LW_END_RECEIVED));
 		lw_vec_free(&ops.at);
 	}
 	return status < 0 ? status : add_candidate(account, &one, outside_bytes);

@@ -14,6 +14,7 @@
 
 #define BUSY_FRAC    0.95 /* of the time between two readings: busy throughout */
 #define SPREAD_FRAC  0.1  /* of the middle: a plateau */
+#define PLATEAU_FRAC 0.95 /* of the mean while something is in flight: what a plateau is at least */
 #define LIMITED_FRAC 0.5  /* of the busy time: not the network held it up */
 #define SLOW_FRAC    0.67 /* of the others: slow */
 enum { LEAST_RATES = 4, LEAST_BYTES = 1 << 20, LEAST_NS = 20000000 };
@@ -184,20 +185,25 @@ static void find_way(struct lw_run *run, int32_t r)
 		return;
 	nic = &run->nics.at[rank->nic];
 	way = way_of(run, r, rank->nic);
+	rank->busy_ns = way.busy_ns;
+	if (way.sent_bytes > 0)
+		rank->wire_factor = 1 + way.header_bytes * way.n_segments / way.sent_bytes;
 	if (way.acked_bytes >= LEAST_BYTES && way.limited_ns < LIMITED_FRAC * way.busy_ns) {
-		double header_factor = 1 + way.header_bytes * way.n_segments / way.sent_bytes;
+		double busy_bytes_per_s = way.acked_bytes / way.busy_ns * 1e9 * rank->wire_factor;
 
 		rank->capacity_bytes_per_s =
 			plateau_bytes_per_s(run, rank->nic) * wire_factor(run, rank->nic, &way);
 		rank->capacity_from = LW_CAPACITY_PLATEAU;
-		if (isnan(rank->capacity_bytes_per_s) && way.busy_ns > 0) {
-			rank->capacity_bytes_per_s =
-				way.acked_bytes / way.busy_ns * 1e9 * header_factor;
+		/* less than the mean: it was busy throughout while something held it up */
+		if (!(rank->capacity_bytes_per_s >= PLATEAU_FRAC * busy_bytes_per_s) &&
+			way.busy_ns > 0) {
+			rank->capacity_bytes_per_s = busy_bytes_per_s;
 			rank->capacity_from = LW_CAPACITY_BUSY;
 		}
 		if (ns > 0 && run->network.n_steps)
 			rank->used_frac = rank->sent_bytes * (double)run->network.n_steps *
-					  header_factor / (ns / 1e9) / rank->capacity_bytes_per_s;
+					  rank->wire_factor / (ns / 1e9) /
+					  rank->capacity_bytes_per_s;
 	}
 	if (isnan(rank->capacity_bytes_per_s)) {
 		rank->capacity_from = LW_CAPACITY_NONE;

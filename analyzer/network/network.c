@@ -1,76 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * network.c - who sent how much to whom: connections joined end to end, and added up by link and by rank.
+ * network.c - who sent how much to whom: connections added up by link and by rank.
  *
- * An end is joined to the one with the same addresses the other way round. Addresses that several namespaces
- * use at once (loopbacks) join within one host only.
+ * What a rank reads of its peer (RDMA READ) goes from the peer to it, and only it knows of that.
  */
 #include "analyzer/network/network.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- the other end ------------------------------------------------------------------------------- */
-
-struct name {
-	const char *local, *peer;
-	int local_port, peer_port;
-	const struct lw_tcp_end *end;
-};
-
-static int compare_name(const void *a, const void *b)
-{
-	const struct name *x = a, *y = b;
-	int by = strcmp(x->local, y->local);
-
-	if (!by)
-		by = strcmp(x->peer, y->peer);
-	if (!by)
-		by = (x->local_port > y->local_port) - (x->local_port < y->local_port);
-	if (!by)
-		by = (x->peer_port > y->peer_port) - (x->peer_port < y->peer_port);
-	return by;
-}
-
-static int32_t rank_of(const struct name *names, size_t n, const struct name *wanted)
-{
-	const struct name *found = bsearch(wanted, names, n, sizeof(*names), compare_name);
-
-	return found ? found->end->rank : LW_NONE;
-}
-
-int lw_net_find_peers(struct lw_run *run)
-{
-	struct name *names = calloc(run->ends.n + 1, sizeof(*names));
-	struct lw_packet_flow *flow;
-	struct lw_tcp_end *end;
-	size_t n = 0;
-
-	if (!names)
-		return lw_fail(LW_ERR_NOMEM, "no memory for %zu connections", run->ends.n);
-	lw_vec_foreach (end, &run->ends)
-		if (end->rank != LW_NONE)
-			names[n++] = (struct name){
-				end->local, end->peer, end->local_port, end->peer_port, end};
-	qsort(names, n, sizeof(*names), compare_name);
-	lw_vec_foreach (end, &run->ends)
-		end->peer_rank = rank_of(names, n,
-			&(struct name){
-				end->peer, end->local, end->peer_port, end->local_port, NULL});
-	lw_vec_foreach (flow, &run->flows) {
-		if (flow->from_rank == LW_NONE)
-			flow->from_rank = rank_of(names, n,
-				&(struct name){flow->source, flow->destination, flow->source_port,
-					flow->destination_port, NULL});
-		if (flow->to_rank == LW_NONE)
-			flow->to_rank = rank_of(names, n,
-				&(struct name){flow->destination, flow->source,
-					flow->destination_port, flow->source_port, NULL});
-	}
-	free(names);
-	return LW_OK;
-}
 
 /* ---- links --------------------------------------------------------------------------------------- */
 
@@ -95,11 +33,6 @@ struct lw_net_link *lw_net_link_of(struct lw_run *run, int32_t from, int32_t to)
 bool lw_net_is_edge(const struct lw_run *run, const struct lw_net_link *link)
 {
 	return link->step_bytes > 0 && link->step_bytes >= run->network.edge_bytes;
-}
-
-static bool is_between_ranks(const struct lw_tcp_end *end)
-{
-	return end->rank != LW_NONE && end->peer_rank != LW_NONE && end->rank != end->peer_rank;
 }
 
 static double last_known(const struct lw_tcp_end *end, size_t offset)
@@ -144,10 +77,13 @@ static int add_end(const struct lw_run *run, struct lw_net_link *link, const str
 {
 	const struct lw_rank *rank = &run->ranks.at[end->rank];
 
-	link->step_bytes += lw_net_window_bytes(rank, end, true);
+	link->step_bytes += lw_net_window_bytes(rank, end, LW_END_SENT);
 	link->run_bytes += lw_end_sent_bytes(end);
 	link->is_loopback |= end->nic != LW_NONE && run->nics.at[end->nic].is_loopback;
-	link->rdma_bytes += end->is_rdma ? lw_end_sent_bytes(end) : 0;
+	if (end->is_rdma) {
+		link->rdma_step_bytes += lw_net_window_bytes(rank, end, LW_END_SENT);
+		link->rdma_bytes += lw_end_sent_bytes(end);
+	}
 	add(&link->acked_bytes, LAST(end, acked_bytes));
 	add(&link->n_retransmits, LAST(end, n_retransmits));
 	add(&link->n_segments, LAST(end, n_segments_out));
@@ -157,6 +93,42 @@ static int add_end(const struct lw_run *run, struct lw_net_link *link, const str
 	if (!isnan(LAST(end, min_rtt_ns)))
 		link->min_rtt_ns = fmin(link->min_rtt_ns, LAST(end, min_rtt_ns));
 	return add_rtt(link, end);
+}
+
+static bool has_read(const struct lw_tcp_end *end)
+{
+	return lw_net_is_between_ranks(end) && lw_end_total_bytes(end, LW_END_READ) > 0;
+}
+
+static void add_read(
+	const struct lw_run *run, struct lw_net_link *link, const struct lw_tcp_end *end)
+{
+	double bytes = lw_end_total_bytes(end, LW_END_READ);
+	double step_bytes = lw_net_window_bytes(&run->ranks.at[end->rank], end, LW_END_READ);
+
+	link->step_bytes += step_bytes;
+	link->rdma_step_bytes += step_bytes;
+	link->run_bytes += bytes;
+	link->rdma_bytes += bytes;
+}
+
+/* RDMA's own loss is seen in packets only. Who refuses a packet says so on the way back. */
+static void add_flow(struct lw_run *run, const struct lw_packet_flow *flow)
+{
+	struct lw_net_link *link = lw_net_link_of(run, flow->from_rank, flow->to_rank);
+	struct lw_net_link *back = lw_net_link_of(run, flow->to_rank, flow->from_rank);
+
+	if (link)
+		add(&link->packet_bytes, (double)flow->payload_bytes -
+						 (double)flow->repeated_bytes +
+						 (double)flow->missing_bytes);
+	if (link && flow->is_roce) {
+		add(&link->n_retransmits, (double)flow->n_retransmitted);
+		add(&link->n_segments, (double)flow->n_packets);
+		add(&link->n_psn_gaps, (double)flow->n_psn_gaps);
+	}
+	if (back && flow->is_roce)
+		add(&back->n_naks, (double)flow->n_naks);
 }
 
 static int add_link(struct lw_run *run, int32_t from, int32_t to)
@@ -172,6 +144,8 @@ static int add_link(struct lw_run *run, int32_t from, int32_t to)
 		.min_rtt_ns = NAN,
 		.n_retransmits = NAN,
 		.n_segments = NAN,
+		.n_psn_gaps = NAN,
+		.n_naks = NAN,
 		.packet_bytes = NAN};
 
 	return lw_vec_push(&run->network.links, link);
@@ -180,6 +154,7 @@ static int add_link(struct lw_run *run, int32_t from, int32_t to)
 static void divide(struct lw_net_link *link, size_t n_steps)
 {
 	link->step_bytes /= n_steps ? (double)n_steps : 1;
+	link->rdma_step_bytes /= n_steps ? (double)n_steps : 1;
 	if (link->busy_ns > 0) {
 		link->busy_bytes_per_s = link->acked_bytes / link->busy_ns * 1e9;
 		link->rwnd_limited_frac /= link->busy_ns;
@@ -210,6 +185,9 @@ static int add_rank(struct lw_run *run, int32_t r)
 		.expected_bytes = NAN,
 		.capacity_bytes_per_s = NAN,
 		.used_frac = NAN,
+		.busy_ns = NAN,
+		.wire_factor = 1,
+		.fitted_bytes_per_s = NAN,
 		.nic = LW_NONE};
 	double in_ops = 0, all = 0;
 	const struct lw_tcp_end *end;
@@ -219,7 +197,7 @@ static int add_rank(struct lw_run *run, int32_t r)
 	lw_vec_foreach (end, &run->ends) {
 		if (end->rank != r)
 			continue;
-		if (is_between_ranks(end)) {
+		if (lw_net_is_between_ranks(end)) {
 			in_ops += lw_net_in_ops_bytes(end, &ops, true);
 			all += lw_end_sent_bytes(end);
 		} else if (end->peer_rank == LW_NONE) {
@@ -243,25 +221,25 @@ int lw_net_find_links(struct lw_run *run)
 
 	net->n_steps = run->ranks.n ? lw_net_n_counted(&run->ranks.at[0]) : 0;
 	lw_vec_foreach (end, &run->ends)
-		if (is_between_ranks(end) && status == LW_OK)
+		if (lw_net_is_between_ranks(end) && status == LW_OK) {
 			status = add_link(run, end->rank, end->peer_rank);
+			if (status == LW_OK && has_read(end))
+				status = add_link(run, end->peer_rank, end->rank);
+		}
 	merge_links(run);
-	lw_vec_foreach (end, &run->ends)
-		if (is_between_ranks(end) && status == LW_OK)
+	lw_vec_foreach (end, &run->ends) {
+		if (lw_net_is_between_ranks(end) && status == LW_OK)
 			status = add_end(run, lw_net_link_of(run, end->rank, end->peer_rank), end);
+		if (has_read(end) && status == LW_OK)
+			add_read(run, lw_net_link_of(run, end->peer_rank, end->rank), end);
+	}
 	lw_vec_foreach (link, &net->links) {
 		divide(link, net->n_steps);
 		net->edge_bytes = fmax(net->edge_bytes, LW_NET_EDGE_FRAC * link->step_bytes);
 	}
-	lw_vec_foreach (flow, &run->flows) {
-		if (flow->from_rank == LW_NONE || flow->to_rank == LW_NONE)
-			continue;
-		link = lw_net_link_of(run, flow->from_rank, flow->to_rank);
-		if (link)
-			add(&link->packet_bytes, (double)flow->payload_bytes -
-							 (double)flow->repeated_bytes +
-							 (double)flow->missing_bytes);
-	}
+	lw_vec_foreach (flow, &run->flows)
+		if (!flow->is_repeat && flow->from_rank != LW_NONE && flow->to_rank != LW_NONE)
+			add_flow(run, flow);
 	for (size_t r = 0; r < run->ranks.n && run->ends.n && status == LW_OK; r++)
 		status = add_rank(run, (int32_t)r);
 	if (status < 0 || !net->ranks.n)
@@ -295,14 +273,14 @@ static void forget(struct lw_network *net)
 		.hub = LW_NONE,
 		.slow_rank = LW_NONE,
 		.others_bytes_per_s = NAN,
-		.slowed = {.worst_from = LW_NONE, .worst_to = LW_NONE}};
+		.slowed = {.worst_from = LW_NONE, .worst_to = LW_NONE},
+		.reach = {.rank = LW_NONE, .fitted_frac = NAN, .mean_frac = NAN}};
 }
 
 int lw_run_network(struct lw_run *run)
 {
-	static int (*const parts[])(struct lw_run *) = {lw_net_find_peers, lw_net_find_links,
-		lw_net_account, lw_net_find_capacity, lw_net_find_algorithm, lw_net_find_ops,
-		lw_net_find_slowed};
+	static int (*const parts[])(struct lw_run *) = {lw_net_find_links, lw_net_account,
+		lw_net_find_capacity, lw_net_find_algorithm, lw_net_find_ops, lw_net_find_slowed};
 	int status = LW_OK;
 
 	forget(&run->network);

@@ -2,7 +2,7 @@
 /*
  * network.h - what the files of network/ share: from sockets, packets and counters to links and findings.
  *
- * Reads:  a run after overlap.   Writes: run->network, lw_tcp_end.peer_rank, and diags of stage "network".
+ * Reads:  a run after overlap.   Writes: run->network, and diags of stage "network".
  * Bytes of TCP are payload unless a name says wire: that is with headers, Ethernet's included.
  */
 #ifndef LAPWING_ANALYZER_NETWORK_NETWORK_H
@@ -13,11 +13,15 @@
 /* A link that carries less than this of the busiest is control traffic to whoever looks for a pattern. */
 #define LW_NET_EDGE_FRAC 0.05
 
-/** lw_net_window_bytes() - of what @end sent (@is_sent) or received: in the counted steps of @rank, all of it without steps. */
-double lw_net_window_bytes(const struct lw_rank *rank, const struct lw_tcp_end *end, bool is_sent);
+/** lw_net_window_bytes() - of what @end sent or received: in the counted steps of @rank, all of it without steps. */
+double lw_net_window_bytes(
+	const struct lw_rank *rank, const struct lw_tcp_end *end, enum lw_end_way way);
 
 /** lw_net_n_counted() - steps of @rank that count. */
 size_t lw_net_n_counted(const struct lw_rank *rank);
+
+/** lw_net_is_counted() - all ranks have @group in a counted step (any, without steps), and it moves something. */
+bool lw_net_is_counted(const struct lw_run *run, const struct lw_group *group);
 
 /** lw_net_ops() - when @rank was in an operation: disjoint, ascending. Return: LW_OK or an error; free @ret_ops.at. */
 struct lw_intervals {
@@ -27,7 +31,7 @@ int lw_net_ops(const struct lw_rank *rank, struct lw_intervals *ret_ops);
 
 /** lw_net_in_ops_bytes() - of what @end sent or received over the run: while one of @ops ran. */
 double lw_net_in_ops_bytes(
-	const struct lw_tcp_end *end, const struct lw_intervals *ops, bool is_sent);
+	const struct lw_tcp_end *end, const struct lw_intervals *ops, enum lw_end_way way);
 
 /** lw_net_link_of() - NULL: nothing went from @from to @to. */
 struct lw_net_link *lw_net_link_of(struct lw_run *run, int32_t from, int32_t to);
@@ -51,10 +55,46 @@ double lw_net_header_bytes(const struct lw_tcp_end *end, bool is_loopback);
 /** lw_net_median() - sorts @values; NAN: there are none. */
 double lw_net_median(double *values, size_t n);
 
+/* When one rank was touched by each cause: disjoint, ascending. */
+struct lw_net_touched {
+	struct lw_intervals by[LW_N_CAUSES];
+};
+
+/**
+ * lw_net_find_touched() - what was recorded of every cause (cause.c), and its amounts in run->network.slowed.
+ * @touched: of each rank, empty; free their intervals
+ * Return: LW_OK or LW_ERR_NOMEM.
+ */
+int lw_net_find_touched(struct lw_run *run, struct lw_net_touched *touched);
+
+/** lw_net_merge() - sort, and make one of those that overlap. */
+void lw_net_merge(struct lw_intervals *intervals);
+
+/** lw_net_cause_is_state() - it lasts: where it always is there, no operation stands for those without. */
+bool lw_net_cause_is_state(enum lw_net_cause cause);
+
+/** lw_net_cause_is_account() - TCP itself counts how long it was held up by it: no coincidence. */
+bool lw_net_cause_is_account(enum lw_net_cause cause);
+
+/** lw_net_is_between_ranks() - both ends of @end are ranks of the run, and not the same one. */
+static inline bool lw_net_is_between_ranks(const struct lw_tcp_end *end)
+{
+	return end->rank != LW_NONE && end->peer_rank != LW_NONE && end->rank != end->peer_rank;
+}
+
+/* What RDMA ports count when packets have to be sent again; in packets, all of the port. */
+enum { LW_NET_N_RESENT_COUNTERS = 7 };
+extern const char *const lw_net_resent_counters[LW_NET_N_RESENT_COUNTERS];
+
+/** lw_net_count_resent() - n_retransmits, frac and the worst link of run->network.slowed. Return: LW_OK or LW_ERR_NOMEM. */
+int lw_net_count_resent(struct lw_run *run);
+
 /* The parts, in order. Return: LW_OK or LW_ERR_NOMEM. */
-int lw_net_find_peers(struct lw_run *run);
 int lw_net_find_links(struct lw_run *run);
 int lw_net_account(struct lw_run *run);
+void lw_net_add_soft_rdma(const struct lw_run *run, struct lw_net_account *account);
+int lw_net_account_port(
+	struct lw_run *run, int32_t index); /* the NIC of that index, an RDMA port */
 int lw_net_find_candidates(struct lw_run *run, struct lw_net_account *account);
 int lw_net_find_capacity(struct lw_run *run);
 int lw_net_find_algorithm(struct lw_run *run);

@@ -37,7 +37,8 @@ static int add_flows(const struct lw_run *run, int32_t r, struct sender *sender)
 	const struct lw_packet_bin *bin;
 
 	lw_vec_foreach (flow, &run->flows) {
-		if (flow->from_rank != r || flow->to_rank == LW_NONE || flow->to_rank == r)
+		if (flow->is_repeat || flow->from_rank != r || flow->to_rank == LW_NONE ||
+			flow->to_rank == r || flow->clock != run->ranks.at[r].clock)
 			continue;
 		lw_vec_foreach (bin, &flow->bins)
 			if (lw_vec_push(&sender->bins, *bin) < 0)
@@ -92,7 +93,7 @@ static double bytes_by(struct sender *sender, int64_t at_ns)
 	if (sender->bins.n)
 		return captured_bytes(sender, at_ns);
 	for (size_t i = 0; i < sender->ends.n; i++)
-		bytes += lw_end_bytes(sender->ends.at[i], at_ns, true, &sender->hints[i]);
+		bytes += lw_end_bytes(sender->ends.at[i], at_ns, LW_END_SENT, &sender->hints[i]);
 	return bytes;
 }
 

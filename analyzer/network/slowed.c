@@ -1,128 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slowed.c - operations that ran while segments were sent again, against those of the same size that did not.
+ * slowed.c - operations that ran while something was there that slows them (cause.c), against those that ran without.
  *
- * When: between two readings of TCP_INFO the count grew; a captured millisecond is finer. Where every operation
- * was hit, the fastest tenth of their size stands for those that were not.
+ * What an operation takes without a cause, the best that there is of:
+ *	1. the median of those of its kind and size that nothing touched, else that this cause did not touch;
+ *	2. a + b bytes, fitted to what operations of its kind and other sizes took that nothing touched;
+ *	3. the fastest tenth of its kind and size: not for what lasts, as then it is the fastest of those held up.
+ * Each operation counts once in the sums, and with each of its causes.
  */
 #include <math.h>
 #include <stdlib.h>
 
+#include "analyzer/fit/cost.h"
 #include "analyzer/network/network.h"
 
 #define SLOWED_FRAC 0.1 /* longer than without */
-enum { BIN_NS = 1000000, LEAST_CALM = 4, LEAST_OPS = 8 };
+#define SPREAD_FACTOR                                                                              \
+	2            /* of even scatter nine of ten are within this times what three of four are */
+#define FIT_FACTOR 2 /* of the sizes that were fitted: as far as a line is believed */
+enum { LEAST_CALM = 4, LEAST_OPS = 8 };
+static const unsigned all_causes = (1U << LW_N_CAUSES) - 1;
 
-struct resent { /* by one rank */
-	lw_vec(struct lw_interval) at;
-};
+/* Round trips grow with whatever else is wrong: a queue is looked at beside other causes, not they beside it. */
+static unsigned beside(int cause)
+{
+	return cause == LW_CAUSE_QUEUE ? all_causes : all_causes & ~(1U << LW_CAUSE_QUEUE);
+}
 
 struct sample { /* an operation */
 	int op;
 	uint64_t bytes;
-	double ns;
-	bool is_hit;
+	double ns, lost_ns;
+	unsigned touched; /* 1 << enum lw_net_cause */
+	unsigned slowed;  /* by which of those */
+	bool is_compared;
 };
 
-static int compare_start(const void *a, const void *b)
+struct base { /* what operations of one kind and size take without a cause */
+	double ns, limit_ns;
+	enum lw_net_against against;
+};
+
+struct line { /* of one kind, fitted to those that nothing touched */
+	struct lw_cost cost;
+	double spread; /* nine of ten of these took less than this times the line */
+	bool is_known;
+};
+
+struct work { /* room for as many as there are operations */
+	double *values;
+	struct lw_size *sizes;
+};
+
+static bool is_touched(const struct lw_intervals *when, struct lw_interval op)
 {
-	const struct lw_interval *x = a, *y = b;
-
-	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
-}
-
-static int add_readings(
-	struct resent *resent, const struct lw_tcp_end *end, double *sum_ns, size_t *n)
-{
-	for (size_t i = 1; i < end->tcp.n; i++) {
-		const struct lw_tcp_reading *a = &end->tcp.at[i - 1], *b = a + 1;
-		struct lw_interval when = {a->at_ns, b->at_ns};
-
-		if (a->n_retransmits < 0 || b->n_retransmits <= a->n_retransmits)
-			continue;
-		if (lw_vec_push(&resent->at, when) < 0)
-			return LW_ERR_NOMEM;
-		*sum_ns += (double)(b->at_ns - a->at_ns);
-		++*n;
-	}
-	return LW_OK;
-}
-
-static int add_bins(struct resent *resent, const struct lw_packet_flow *flow)
-{
-	const struct lw_packet_bin *bin;
-
-	lw_vec_foreach (bin, &flow->bins) {
-		struct lw_interval when = {bin->bin_ns, bin->bin_ns + BIN_NS};
-
-		if (bin->n_retransmitted && lw_vec_push(&resent->at, when) < 0)
-			return LW_ERR_NOMEM;
-	}
-	return LW_OK;
-}
-
-/* When rank @r sent something to a rank again: by packets where these were captured. */
-static int find_resent(struct lw_run *run, int32_t r, struct resent *resent)
-{
-	const struct lw_packet_flow *flow;
-	const struct lw_tcp_end *end;
-	double sum_ns = 0;
-	bool is_captured = false;
-	int status = LW_OK;
-	size_t n = 0;
-
-	lw_vec_foreach (flow, &run->flows) {
-		if (flow->from_rank != r || flow->to_rank == LW_NONE || !flow->bins.n)
-			continue;
-		is_captured = true;
-		if (status == LW_OK)
-			status = add_bins(resent, flow);
-	}
-	lw_vec_foreach (end, &run->ends)
-		if (!is_captured && end->rank == r && end->peer_rank != LW_NONE &&
-			status == LW_OK &&
-			!(end->nic != LW_NONE && run->nics.at[end->nic].is_loopback))
-			status = add_readings(resent, end, &sum_ns, &n);
-	if (resent->at.n)
-		qsort(resent->at.at, resent->at.n, sizeof(*resent->at.at), compare_start);
-	run->network.slowed.resolution_ns =
-		fmax(run->network.slowed.resolution_ns, is_captured ? BIN_NS
-							: n         ? sum_ns / (double)n
-								    : 0);
-	return status;
-}
-
-/* Intervals of one rank are short and of about one length: those that began more than a second before are over. */
-static bool is_hit(const struct resent *resent, struct lw_interval when)
-{
-	size_t low = 0, high = resent->at.n;
+	size_t low = 0, high = when->at.n;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (resent->at.at[middle].start_ns < when.end_ns)
+		if (when->at.at[middle].start_ns < op.end_ns)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	for (size_t i = low; i-- > 0 && i + 64 > low;)
-		if (resent->at.at[i].end_ns > when.start_ns)
-			return true;
-	return false;
-}
-
-static bool is_counted(const struct lw_run *run, const struct lw_group *group)
-{
-	for (size_t r = 0; r < run->ranks.n; r++) {
-		const struct lw_batch *batch = lw_group_batch(run, group, r);
-
-		if (!batch)
-			return false;
-		if (run->network.n_steps &&
-			(batch->step < 0 || run->ranks.at[r].steps.at[batch->step].excluded))
-			return false;
-	}
-	return group->bytes > 0;
+	return low && when->at.at[low - 1].end_ns > op.start_ns;
 }
 
 static int compare_sample(const void *a, const void *b)
@@ -137,115 +79,321 @@ static int compare_sample(const void *a, const void *b)
 	return by;
 }
 
-/* Operations of one size, the shortest first. */
-static void judge(
-	struct lw_net_slowed *slowed, const struct sample *samples, size_t n, double *calm_ns)
+/* Of @samples, by time: how long those took that none of @causes touched. */
+static size_t take_without(
+	const struct sample *samples, size_t n, unsigned causes, double *ret_values)
 {
-	double base_ns, limit_ns;
-	size_t n_calm = 0;
+	size_t n_values = 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (!samples[i].is_hit)
-			calm_ns[n_calm++] = samples[i].ns;
-	if (n_calm >= LEAST_CALM) {
-		base_ns = lw_net_median(calm_ns, n_calm);
-		limit_ns = fmax((1 + SLOWED_FRAC) * base_ns, calm_ns[n_calm * 9 / 10]);
-	} else if (n >= LEAST_OPS) {
-		base_ns = samples[n / 10].ns;
-		limit_ns = (1 + SLOWED_FRAC) * base_ns;
-		slowed->is_fastest = true;
-	} else {
-		return;
-	}
-	for (size_t i = 0; i < n; i++) {
-		slowed->n_ops++;
-		slowed->n_hit += samples[i].is_hit;
-		if (!samples[i].is_hit || samples[i].ns <= limit_ns)
-			continue;
-		slowed->n_slowed++;
-		slowed->lost_ns += samples[i].ns - base_ns;
-		slowed->normal_frac += samples[i].ns / base_ns - 1;
-	}
+		if (!(samples[i].touched & causes))
+			ret_values[n_values++] = samples[i].ns;
+	return n_values;
 }
 
-static int judge_all(struct lw_run *run, const struct resent *resent)
+/* The end of those of the same kind (@by_size: and size) as the first. */
+static size_t end_of(const struct sample *samples, size_t n, size_t first, bool by_size)
 {
-	struct lw_net_slowed *slowed = &run->network.slowed;
-	struct sample *samples = calloc(run->groups.n + 1, sizeof(*samples));
-	double *calm_ns = calloc(run->groups.n + 1, sizeof(*calm_ns));
-	bool is_one_clock = lw_run_is_one_clock(run);
-	const struct lw_group *group;
-	size_t n = 0, first = 0;
+	size_t i = first;
 
-	if (!samples || !calm_ns) {
-		free(samples);
-		free(calm_ns);
-		return lw_fail(LW_ERR_NOMEM, "no memory");
+	while (i < n && samples[i].op == samples[first].op &&
+		(!by_size || samples[i].bytes == samples[first].bytes))
+		i++;
+	return i;
+}
+
+/* ---- the line ------------------------------------------------------------------------------------- */
+
+/* Medians of sizes of one kind that enough untouched operations have. */
+static int fit_line(
+	const struct sample *samples, size_t n, const struct work *work, struct line *line)
+{
+	size_t n_sizes = 0, n_ratios = 0;
+	int status;
+
+	*line = (struct line){.spread = 1};
+	for (size_t first = 0, end; first < n; first = end) {
+		size_t n_calm;
+
+		end = end_of(samples, n, first, true);
+		n_calm = take_without(samples + first, end - first, all_causes, work->values);
+		if (n_calm >= LEAST_CALM)
+			work->sizes[n_sizes++] = (struct lw_size){(double)samples[first].bytes,
+				lw_net_median(work->values, n_calm), (double)n_calm};
 	}
-	lw_vec_foreach (group, &run->groups) {
-		if (!is_counted(run, group))
-			continue;
-		samples[n] = (struct sample){group->op, group->bytes,
-			lw_group_service_ns(run, group, is_one_clock), false};
-		for (size_t r = 0; r < run->ranks.n && !samples[n].is_hit; r++)
-			samples[n].is_hit =
-				is_hit(&resent[r], lw_batch_wire(lw_group_batch(run, group, r)));
-		n++;
-	}
-	qsort(samples, n, sizeof(*samples), compare_sample);
-	for (size_t i = 1; i <= n; i++)
-		if (i == n || samples[i].op != samples[first].op ||
-			samples[i].bytes != samples[first].bytes) {
-			judge(slowed, samples + first, i - first, calm_ns);
-			first = i;
-		}
-	if (slowed->n_slowed)
-		slowed->normal_frac /= slowed->n_slowed;
-	free(samples);
-	free(calm_ns);
+	if (n_sizes < 2)
+		return LW_OK;
+	status = lw_cost_fit(work->sizes, n_sizes, LW_COST_AFFINE, LW_WEIGHT_FITTED, &line->cost);
+	if (status < 0)
+		return status;
+	for (size_t i = 0; i < n; i++)
+		if (!samples[i].touched)
+			work->values[n_ratios++] =
+				samples[i].ns /
+				lw_cost_ns(&line->cost, (double)samples[i].bytes, NULL);
+	lw_net_median(work->values, n_ratios); /* sorts */
+	line->spread = work->values[n_ratios * 9 / 10];
+	line->is_known = line->cost.slope_known;
 	return LW_OK;
 }
 
-static void count(struct lw_run *run)
+static bool is_within(const struct line *line, double bytes)
 {
-	struct lw_net_slowed *slowed = &run->network.slowed;
-	const struct lw_net_link *link;
-	double n_segments = 0;
+	return line->is_known && bytes >= line->cost.min_bytes / FIT_FACTOR &&
+	       bytes <= line->cost.max_bytes * FIT_FACTOR;
+}
 
-	slowed->n_retransmits = slowed->frac = NAN;
-	lw_vec_foreach (link, &run->network.links) {
-		if (isnan(link->n_retransmits) || link->is_loopback)
-			continue;
-		slowed->n_retransmits = (isnan(slowed->n_retransmits) ? 0 : slowed->n_retransmits) +
-					link->n_retransmits;
-		n_segments += isnan(link->n_segments) ? 0 : link->n_segments;
-		if (link->n_retransmits > slowed->worst_n) {
-			slowed->worst_n = link->n_retransmits;
-			slowed->worst_from = link->from;
-			slowed->worst_to = link->to;
-		}
+/* ---- operations of one kind and size ---------------------------------------------------------------- */
+
+/*
+ * Slowed is over a tenth beyond the median, and beyond nine of ten, as the middle tells: of those that seem
+ * untouched a quarter may have been touched, between two readings that do not show it.
+ */
+static struct base calm_base(double *values, size_t n)
+{
+	double ns = lw_net_median(values, n); /* sorts */
+	double spread_ns = SPREAD_FACTOR * (values[n * 3 / 4] - ns);
+
+	return (struct base){ns, fmax((1 + SLOWED_FRAC) * ns, ns + spread_ns), LW_AGAINST_CALM};
+}
+
+/* It touched all, and may have slowed only some: not what lasts, and not what timers resend by mistake now and then. */
+static bool can_be_any(const struct lw_net_slowed *slowed, int cause)
+{
+	return !lw_net_cause_is_state((enum lw_net_cause)cause) &&
+	       !(cause == LW_CAUSE_RESENT && slowed->frac < LW_NET_LOSS_FRAC);
+}
+
+/* @samples: the shortest first. */
+static struct base find_base(const struct lw_net_slowed *slowed, const struct sample *samples,
+	size_t n, int cause, const struct line *line, const struct work *work)
+{
+	const unsigned tried[] = {beside(cause), 1U << cause};
+	double bytes = (double)samples[0].bytes, ns;
+
+	for (size_t i = 0; i < sizeof(tried) / sizeof(tried[0]); i++) {
+		size_t n_calm = take_without(samples, n, tried[i], work->values);
+
+		if (n_calm >= LEAST_CALM)
+			return calm_base(work->values, n_calm);
 	}
-	if (n_segments > 0)
-		slowed->frac = slowed->n_retransmits / n_segments;
+	/* a queue fills with the bytes: small operations say nothing of what large ones take with it */
+	if (cause != LW_CAUSE_QUEUE && is_within(line, bytes)) {
+		ns = lw_cost_ns(&line->cost, bytes, NULL);
+		return (struct base){ns, fmax(1 + SLOWED_FRAC, line->spread) * ns, LW_AGAINST_FIT};
+	}
+	if (can_be_any(slowed, cause) && n >= LEAST_OPS)
+		return (struct base){samples[n / 10].ns, (1 + SLOWED_FRAC) * samples[n / 10].ns,
+			LW_AGAINST_FASTEST};
+	return (struct base){0, 0, LW_AGAINST_NONE};
+}
+
+/* What lasts holds up what is usual: where it does not, those that took long did so for another reason. */
+static bool is_median_slowed(const struct sample *samples, size_t n, unsigned bit, double limit_ns)
+{
+	size_t n_hit = 0, n_slow = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		n_hit += (samples[i].touched & bit) != 0;
+		n_slow += (samples[i].touched & bit) && samples[i].ns > limit_ns;
+	}
+	return 2 * n_slow > n_hit;
+}
+
+/* How long those took that exactly @causes touched, of those in @beside; median. NAN: too few. */
+static double median_of(const struct sample *samples, size_t n, unsigned causes, unsigned beside,
+	const struct work *work)
+{
+	size_t n_values = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if ((samples[i].touched & beside) == (causes & beside))
+			work->values[n_values++] = samples[i].ns;
+	return n_values >= LEAST_CALM ? lw_net_median(work->values, n_values) : (double)NAN;
+}
+
+/*
+ * That @cause is one of operations that all of @causes touched: not where those that the others touched without it took
+ * as long, unless alone it slows too, or TCP itself says so.
+ */
+static bool is_to_blame(const struct sample *samples, size_t n, int cause, unsigned causes,
+	double limit_ns, const struct work *work)
+{
+	unsigned bit = 1U << cause, seen = beside(cause);
+	double with_ns, rest_ns, alone_ns;
+
+	if (!(causes & bit) || !(causes & seen & ~bit) ||
+		lw_net_cause_is_account((enum lw_net_cause)cause))
+		return causes & bit;
+	with_ns = median_of(samples, n, causes, seen, work);
+	rest_ns = median_of(samples, n, causes & ~bit, seen, work);
+	alone_ns = median_of(samples, n, bit, seen, work);
+	return !(with_ns <= (1 + SLOWED_FRAC) * rest_ns) || alone_ns > limit_ns;
+}
+
+static void judge(struct lw_net_slowed *slowed, int cause, struct sample *samples, size_t n,
+	const struct base *base, const struct work *work)
+{
+	struct lw_net_caused *caused = &slowed->by[cause];
+	bool is_blamed[1 << LW_N_CAUSES];
+	unsigned bit = 1U << cause;
+	bool is_told = !lw_net_cause_is_state((enum lw_net_cause)cause) ||
+		       is_median_slowed(samples, n, bit, base->limit_ns);
+
+	for (unsigned causes = 0; causes <= all_causes; causes++)
+		is_blamed[causes] = is_to_blame(samples, n, cause, causes, base->limit_ns, work);
+	for (size_t i = 0; i < n; i++) {
+		double lost_ns = samples[i].ns - base->ns;
+
+		caused->n_ops++;
+		caused->n_compared += (samples[i].touched & bit) != 0;
+		samples[i].is_compared = true;
+		if (!is_blamed[samples[i].touched] || samples[i].ns <= base->limit_ns || !is_told)
+			continue;
+		samples[i].slowed |= bit;
+		samples[i].lost_ns = fmax(samples[i].lost_ns, lost_ns);
+		caused->n_slowed++;
+		caused->lost_ns += lost_ns;
+		caused->normal_frac += samples[i].ns / base->ns - 1;
+		if (caused->against < (int)base->against)
+			caused->against = (int)base->against;
+	}
+}
+
+static void judge_size(struct lw_net_slowed *slowed, struct sample *samples, size_t n,
+	const struct line *line, const struct work *work)
+{
+	for (int c = 0; c < LW_N_CAUSES; c++) {
+		struct base base = {0};
+
+		if (slowed->by[c].n_hit)
+			base = find_base(slowed, samples, n, c, line, work);
+		if (base.against != LW_AGAINST_NONE)
+			judge(slowed, c, samples, n, &base, work);
+	}
+}
+
+/* ---- all operations ----------------------------------------------------------------------------------- */
+
+static unsigned touched_by(const struct lw_run *run, const struct lw_group *group,
+	const struct lw_net_touched *touched)
+{
+	unsigned bits = 0;
+
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		struct lw_interval wire = lw_batch_wire(lw_group_batch(run, group, r));
+
+		for (int c = 0; c < LW_N_CAUSES; c++)
+			if (is_touched(&touched[r].by[c], wire))
+				bits |= 1U << c;
+	}
+	return bits;
+}
+
+static size_t take_samples(
+	struct lw_run *run, const struct lw_net_touched *touched, struct sample *samples)
+{
+	bool is_one_clock = lw_run_is_one_clock(run);
+	const struct lw_group *group;
+	size_t n = 0;
+
+	lw_vec_foreach (group, &run->groups) {
+		double ns;
+
+		if (!lw_net_is_counted(run, group))
+			continue;
+		ns = lw_group_service_ns(run, group, is_one_clock);
+		if (ns <= 0)
+			continue;
+		samples[n] = (struct sample){.op = group->op,
+			.bytes = group->bytes,
+			.ns = ns,
+			.touched = touched_by(run, group, touched)};
+		for (int c = 0; c < LW_N_CAUSES; c++)
+			run->network.slowed.by[c].n_hit += samples[n].touched >> c & 1;
+		n++;
+	}
+	qsort(samples, n, sizeof(*samples), compare_sample);
+	return n;
+}
+
+static void add_up(struct lw_net_slowed *slowed, const struct sample *samples, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		slowed->n_ops += samples[i].is_compared;
+		slowed->n_hit += samples[i].is_compared && samples[i].touched;
+		slowed->n_slowed += samples[i].slowed != 0;
+		slowed->lost_ns += samples[i].lost_ns;
+		for (int c = 0; c < LW_N_CAUSES; c++)
+			if (samples[i].slowed == 1U << c) {
+				slowed->by[c].n_alone++;
+				slowed->by[c].lost_alone_ns += samples[i].lost_ns;
+			}
+	}
+	for (int c = 0; c < LW_N_CAUSES; c++)
+		if (slowed->by[c].n_slowed)
+			slowed->by[c].normal_frac /= slowed->by[c].n_slowed;
+}
+
+static int judge_all(
+	struct lw_net_slowed *slowed, struct sample *samples, size_t n, const struct work *work)
+{
+	for (size_t first = 0, end; first < n; first = end) {
+		struct line line;
+		int status;
+
+		end = end_of(samples, n, first, false);
+		status = fit_line(samples + first, end - first, work, &line);
+		if (status < 0)
+			return status;
+		for (size_t i = first, next; i < end; i = next) {
+			next = end_of(samples, n, i, true);
+			judge_size(slowed, samples + i, next - i, &line, work);
+		}
+		lw_cost_done(&line.cost);
+	}
+	add_up(slowed, samples, n);
+	return LW_OK;
+}
+
+static int compare_all(struct lw_run *run, const struct lw_net_touched *touched)
+{
+	size_t n = run->groups.n + 1;
+	struct sample *samples = calloc(n, sizeof(*samples));
+	struct work work = {calloc(n, sizeof(double)), calloc(n, sizeof(struct lw_size))};
+	int status;
+
+	if (samples && work.values && work.sizes) {
+		n = take_samples(run, touched, samples);
+		status = judge_all(&run->network.slowed, samples, n, &work);
+	} else {
+		status = lw_fail(LW_ERR_NOMEM, "no memory");
+	}
+	free(samples);
+	free(work.values);
+	free(work.sizes);
+	return status;
 }
 
 int lw_net_find_slowed(struct lw_run *run)
 {
-	struct resent *resent = calloc(run->ranks.n + 1, sizeof(*resent));
-	int status = LW_OK;
+	struct lw_net_touched *touched = calloc(run->ranks.n + 1, sizeof(*touched));
 	bool has_any = false;
+	int status;
 
-	if (!resent)
+	if (!touched)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
-	count(run);
-	for (size_t r = 0; r < run->ranks.n && status == LW_OK; r++) {
-		status = find_resent(run, (int32_t)r, &resent[r]);
-		has_any |= resent[r].at.n > 0;
-	}
-	if (status == LW_OK && has_any)
-		status = judge_all(run, resent);
+	status = lw_net_count_resent(run);
+	if (status == LW_OK)
+		status = lw_net_find_touched(run, touched);
 	for (size_t r = 0; r < run->ranks.n; r++)
-		lw_vec_free(&resent[r].at);
-	free(resent);
+		for (int c = 0; c < LW_N_CAUSES; c++)
+			has_any |= touched[r].by[c].at.n > 0;
+	if (status == LW_OK && has_any)
+		status = compare_all(run, touched);
+	for (size_t r = 0; r < run->ranks.n; r++)
+		for (int c = 0; c < LW_N_CAUSES; c++)
+			lw_vec_free(&touched[r].by[c].at);
+	free(touched);
 	return status;
 }

@@ -14,19 +14,34 @@ size_t lw_net_n_counted(const struct lw_rank *rank)
 	return n;
 }
 
-double lw_net_window_bytes(const struct lw_rank *rank, const struct lw_tcp_end *end, bool is_sent)
+bool lw_net_is_counted(const struct lw_run *run, const struct lw_group *group)
+{
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		const struct lw_batch *batch = lw_group_batch(run, group, r);
+
+		if (!batch)
+			return false;
+		if (run->network.n_steps &&
+			(batch->step < 0 || run->ranks.at[r].steps.at[batch->step].excluded))
+			return false;
+	}
+	return group->bytes > 0;
+}
+
+double lw_net_window_bytes(
+	const struct lw_rank *rank, const struct lw_tcp_end *end, enum lw_end_way way)
 {
 	const struct lw_step *step;
 	size_t hint = 0;
 	double bytes = 0;
 
 	if (!lw_net_n_counted(rank))
-		return is_sent ? lw_end_sent_bytes(end) : lw_end_received_bytes(end);
+		return lw_end_total_bytes(end, way);
 	lw_vec_foreach (step, &rank->steps)
 		if (!step->excluded) {
-			double before = lw_end_bytes(end, step->start_ns, is_sent, &hint);
+			double before = lw_end_bytes(end, step->start_ns, way, &hint);
 
-			bytes += lw_end_bytes(end, step->end_ns, is_sent, &hint) - before;
+			bytes += lw_end_bytes(end, step->end_ns, way, &hint) - before;
 		}
 	return bytes;
 }
@@ -38,10 +53,27 @@ static int compare_start(const void *a, const void *b)
 	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
+void lw_net_merge(struct lw_intervals *intervals)
+{
+	size_t n = 0;
+
+	if (!intervals->at.n)
+		return;
+	qsort(intervals->at.at, intervals->at.n, sizeof(*intervals->at.at), compare_start);
+	for (size_t i = 1; i < intervals->at.n; i++) {
+		struct lw_interval *last = &intervals->at.at[n], next = intervals->at.at[i];
+
+		if (next.start_ns > last->end_ns)
+			intervals->at.at[++n] = next;
+		else if (next.end_ns > last->end_ns)
+			last->end_ns = next.end_ns;
+	}
+	intervals->at.n = n + 1;
+}
+
 int lw_net_ops(const struct lw_rank *rank, struct lw_intervals *ret_ops)
 {
 	const struct lw_batch *batch;
-	size_t n = 0;
 
 	*ret_ops = (struct lw_intervals){0};
 	lw_vec_foreach (batch, &rank->batches) {
@@ -50,32 +82,21 @@ int lw_net_ops(const struct lw_rank *rank, struct lw_intervals *ret_ops)
 		if (wire.end_ns > wire.start_ns && lw_vec_push(&ret_ops->at, wire) < 0)
 			return LW_ERR_NOMEM;
 	}
-	if (!ret_ops->at.n)
-		return LW_OK;
-	qsort(ret_ops->at.at, ret_ops->at.n, sizeof(*ret_ops->at.at), compare_start);
-	for (size_t i = 1; i < ret_ops->at.n; i++) {
-		struct lw_interval *last = &ret_ops->at.at[n], next = ret_ops->at.at[i];
-
-		if (next.start_ns > last->end_ns)
-			ret_ops->at.at[++n] = next;
-		else if (next.end_ns > last->end_ns)
-			last->end_ns = next.end_ns;
-	}
-	ret_ops->at.n = n + 1;
+	lw_net_merge(ret_ops);
 	return LW_OK;
 }
 
 double lw_net_in_ops_bytes(
-	const struct lw_tcp_end *end, const struct lw_intervals *ops, bool is_sent)
+	const struct lw_tcp_end *end, const struct lw_intervals *ops, enum lw_end_way way)
 {
 	const struct lw_interval *op;
 	size_t hint = 0;
 	double bytes = 0;
 
 	lw_vec_foreach (op, &ops->at) {
-		double before = lw_end_bytes(end, op->start_ns, is_sent, &hint);
+		double before = lw_end_bytes(end, op->start_ns, way, &hint);
 
-		bytes += lw_end_bytes(end, op->end_ns, is_sent, &hint) - before;
+		bytes += lw_end_bytes(end, op->end_ns, way, &hint) - before;
 	}
 	return bytes;
 }

@@ -89,7 +89,10 @@ CREATE VIEW v_tcp AS             -- each connection with its rank, its device, t
     FROM tcp_connection c
     LEFT JOIN (SELECT *, max(at_ns) FROM tcp_info_sample GROUP BY connection_id) x ON x.connection_id = c.id
     LEFT JOIN device d ON d.id = c.device_id
-    LEFT JOIN socket k ON k.local_address = c.local_address AND k.local_port = c.local_port
+    LEFT JOIN (SELECT *, lag(at_ns) OVER again AS before_ns, lead(at_ns) OVER again AS next_ns FROM socket
+               WINDOW again AS (PARTITION BY process_id, local_address, local_port, peer_address, peer_port ORDER BY at_ns, id)) k
+        ON k.local_address = c.local_address AND k.local_port = c.local_port
         AND k.peer_address = c.peer_address AND k.peer_port = c.peer_port
+        AND (k.before_ns IS NULL OR c.first_ns >= k.at_ns) AND (k.next_ns IS NULL OR c.first_ns < k.next_ns) -- ports are used again
         AND (c.process_id IS NULL OR k.process_id = c.process_id)
     LEFT JOIN process p ON p.id = coalesce(c.process_id, k.process_id);

@@ -16,7 +16,7 @@ CREATE TABLE rdma_qp(            -- what became of a queue pair; the last row wi
     qp INTEGER NOT NULL,         -- k-th of the process, from 1: numbers on the wire are used again
     number INTEGER NOT NULL,     -- on the wire
     type INTEGER NOT NULL,       -- enum ibv_qp_type (2 RC, 3 UC, 4 UD, ...); 0 = not known
-    flags INTEGER NOT NULL,      -- enum lw_rdma_qp_flag
+    flags INTEGER NOT NULL,      -- enum lw_rdma_qp_flag; connected: flags >> 4 & 7 = m, packets of at most 128 << m bytes (0 = not known)
     port INTEGER,                -- of rdma_port
     peer_number INTEGER,         -- the peer's queue pair on the wire; NULL = none or not known
     peer_gid TEXT, peer_lid INTEGER NOT NULL,

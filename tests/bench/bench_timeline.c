@@ -6,7 +6,8 @@
  *
  * A run as the tracer leaves it, of a job that the simulator made: 161 tensors, threshold 1 MiB; 2320 steps on
  * 8 ranks are 10 million records. Screens of 200x60, zoomed from the run to a microsecond a column, ranks down
- * with one, two and all lanes, and tensors down. Times are CPU time of the one thread. Prints one JSON line.
+ * with one, two and all lanes, and tensors down; each rank's packets were captured in every millisecond of the run.
+ * Times are CPU time of the one thread. Prints one JSON line.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,16 @@ static size_t count_records(const struct lw_run *run)
 	lw_vec_foreach (rank, &run->ranks)
 		n += 2 * rank->members.n + 3 * rank->batches.n + rank->waits.n;
 	return n;
+}
+
+static size_t count_nic_bytes(const struct lw_timeline *timeline)
+{
+	const struct lw_nic_lane *lane;
+	size_t n = 0;
+
+	lw_vec_foreach (lane, &timeline->lanes.nic.lanes)
+		n += lane->moved.points.capacity + lane->again.points.capacity;
+	return n * sizeof(struct lw_nic_point);
 }
 
 static size_t count_bytes(const struct lw_timeline *timeline)
@@ -87,6 +98,46 @@ static void draw_all(
 	free(took_ns);
 }
 
+/* What each rank sent to the next, in bins that are all different. */
+static void capture(struct lw_run *run)
+{
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		const struct lw_rank *rank = &run->ranks.at[r];
+		struct lw_packet_flow flow = {.from_rank = (int32_t)r,
+			.to_rank = (int32_t)((r + 1) % run->ranks.n),
+			.payload_bytes = 1};
+
+		for (int64_t at_ns = rank->start_ns / LW_NS_PER_MS * LW_NS_PER_MS;
+			at_ns < rank->end_ns; at_ns += LW_NS_PER_MS)
+			if (lw_vec_push(&flow.bins,
+				    ((struct lw_packet_bin){at_ns,
+					    (uint64_t)(at_ns / LW_NS_PER_MS * 7919 % 1250000), 0,
+					    at_ns / LW_NS_PER_MS % 50 == 0, 0, 0})) < 0)
+				lw_bench_die();
+		if (lw_vec_push(&run->flows, flow) < 0)
+			lw_bench_die();
+	}
+}
+
+static size_t count_bins(const struct lw_run *run)
+{
+	const struct lw_packet_flow *flow;
+	size_t n = 0;
+
+	lw_vec_foreach (flow, &run->flows)
+		n += flow->bins.n;
+	return n;
+}
+
+static void free_flows(struct lw_run *run)
+{
+	struct lw_packet_flow *flow;
+
+	lw_vec_foreach (flow, &run->flows)
+		lw_vec_free(&flow->bins);
+	lw_vec_free(&run->flows);
+}
+
 static struct lw_run *make_run(uint32_t n_steps, uint32_t n_ranks)
 {
 	static uint64_t bytes[N_TENSORS];
@@ -120,6 +171,7 @@ static struct lw_run *make_run(uint32_t n_steps, uint32_t n_ranks)
 	}
 	lw_vec_foreach (group, &run->groups)
 		group->n_wanted = group->n_ranks;
+	capture(run);
 	return run;
 }
 
@@ -136,7 +188,8 @@ int main(int argc, char **argv)
 	struct lw_view view = {&lw_view_timeline, &data, &focus, NULL, &timeline, 0};
 	struct lw_input turn = {LW_REQUEST_TURN, 0, 0, HEIGHT, WIDTH};
 	struct lw_cells cells = {0};
-	double start_ns;
+	struct lw_nic_lanes nic;
+	double start_ns, nic_ns;
 
 	if (n_steps < 2 || n_ranks < 1 || n_ranks > 64 || n_repeats < 1 ||
 		n_repeats > MAX_REPEATS) {
@@ -147,11 +200,18 @@ int main(int argc, char **argv)
 	if (lw_cells_resize(&cells, WIDTH, HEIGHT) < 0)
 		lw_bench_die();
 	start_ns = lw_bench_cpu_ns();
+	if (lw_nic_lanes_init(&nic, run) < 0)
+		lw_bench_die();
+	nic_ns = lw_bench_cpu_ns() - start_ns;
+	lw_nic_lanes_done(&nic);
+	start_ns = lw_bench_cpu_ns();
 	if (view.ops->open(&view) < 0)
 		lw_bench_die();
-	printf("{\"n_records\":%zu,\"n_ranks\":%u,\"n_steps\":%u,\"open_ns\":%.0f,\"bytes\":%zu",
+	printf("{\"n_records\":%zu,\"n_ranks\":%u,\"n_steps\":%u,\"open_ns\":%.0f,\"bytes\":%zu"
+	       ",\"of_which_nic_ns\":%.0f,\"nic_bytes\":%zu,\"n_bins\":%zu",
 		count_records(run), n_ranks, n_steps, lw_bench_cpu_ns() - start_ns,
-		count_bytes(&timeline));
+		count_bytes(&timeline) + count_nic_bytes(&timeline), nic_ns,
+		count_nic_bytes(&timeline), count_bins(run));
 	draw_all(&view, "ranks_fitting_ns", &cells, n_repeats);
 	timeline.density = LW_TIMELINE_ALL;
 	draw_all(&view, "ranks_all_ns", &cells, n_repeats);
@@ -165,6 +225,7 @@ int main(int argc, char **argv)
 	printf("}\n");
 	view.ops->done(&view);
 	lw_cells_free(&cells);
+	free_flows(run);
 	sim_run_free(run);
 	return 0;
 }

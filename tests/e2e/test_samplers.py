@@ -192,6 +192,28 @@ def a_namespace_is_not_kept_from_going(folder):
     print("namespace gone with the job")
 
 
+def a_port_used_again_is_another_connection(folder):
+    db, (line,), _ = record(folder, f"{PYTHON} {END} again=2 hold_s=2")
+    nothing_lost(db)
+    rows = [tuple(row) for row in db.execute("SELECT hook_sent_bytes, acked_bytes - 1 FROM v_tcp WHERE local_port = 7712 ORDER BY connection_id")]
+    assert rows == [(n, n) for n in line["sizes"]], rows  # acked: and a SYN
+    rows = [row[0] for row in db.execute("SELECT hook_received_bytes FROM v_tcp WHERE local_port = 7711 ORDER BY connection_id")]
+    assert rows == line["sizes"], rows
+
+
+def interfaces_beyond_the_limit_cost_and_hide_nothing_else(folder):
+    with open(os.path.join(folder, "links"), "w") as links:
+        links.writelines(f"link add v{i} type veth peer name w{i}\n" for i in range(150))
+    run("ip", "-n", A, "-batch", links.name)
+    db, _, _ = record(folder, f"ip netns exec {A} {PYTHON} {END} pairs=1 hold_s=3")
+    losses = [tuple(row) for row in db.execute("SELECT n, detail FROM loss")]
+    assert len(losses) == 1 and "more than 256 network interfaces" in losses[0][1], losses
+    looks = one(db, "SELECT * FROM sampler WHERE name = 'nic'")
+    print(f"300 interfaces: {looks['n_samples']} looks, {losses[0][0]} listings, every {looks['actual_period_ns'] * 1e-9:.2f} s")
+    assert losses[0][0] <= looks["n_samples"] / 2, (losses, dict(looks))  # listed when something changed, not at every look
+    assert one(db, "SELECT count(*) AS n FROM device WHERE kind = 'softnet'")["n"] == 1
+
+
 def without_permission_it_is_said(folder):
     """An unprivileged user whose rank has a namespace of its own."""
     os.chmod(folder, 0o777)
@@ -263,7 +285,7 @@ def a_rank_s_own_collector_samples_too(folder):
 
 TESTS = [bytes_agree_from_the_program_to_the_wire, induced_loss_is_seen, a_slow_link_keeps_the_connection_busy,
          a_slow_receiver_is_told_and_all_is_what_the_program_sees, devices_come_go_and_change_names, a_namespace_is_not_kept_from_going,
-         without_permission_it_is_said, many_sockets_are_bounded, it_can_be_turned_off, a_rank_s_own_collector_samples_too]
+         a_port_used_again_is_another_connection, interfaces_beyond_the_limit_cost_and_hide_nothing_else, without_permission_it_is_said, many_sockets_are_bounded, it_can_be_turned_off, a_rank_s_own_collector_samples_too]
 
 
 def main():

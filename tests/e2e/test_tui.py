@@ -176,6 +176,24 @@ def test_remembered(run, folder):
     print("remembered")
 
 
+def test_hidden_lanes_are_remembered(folder):
+    """What crossed the network is below the lanes of each rank until `i` hides it, the next time too."""
+    run, config = os.path.join(folder, "captured.lapwing"), os.path.join(folder, "lanes")
+    subprocess.run([os.path.join(os.environ["LAPWING_BUILD_DIR"], "tests", "tui_write_run"), "captured", run], check=True)
+    looks = ("pcap out", "height: share of the column")
+    for begin in (0, 1, 0):
+        with Terminal(80, 24, {"XDG_CONFIG_HOME": config}) as terminal:
+            terminal.run(f"{LAPWING} tui --view timeline {run}")
+            assert looks[1 - begin] not in terminal.wait(looks[begin])
+            terminal.keys("i")
+            assert looks[begin] not in terminal.wait(looks[1 - begin])
+            terminal.keys("q")
+            terminal.wait("ready$")
+        with open(os.path.join(config, "lapwing", "tui")) as file:
+            assert file.read() == "view=timeline\n" + ("" if begin else "nic=hidden\n")
+    print("hidden lanes")
+
+
 def test_plain_words(run, folder):
     """What cannot be done is said in a sentence on the last line."""
     with Terminal(100, 24) as terminal:
@@ -252,6 +270,7 @@ def main():
         test_mouse(run)
         test_colours(run)
         test_remembered(run, folder)
+        test_hidden_lanes_are_remembered(folder)
         test_plain_words(run, folder)
     return 0
 

@@ -51,9 +51,28 @@ def every_request_and_byte_counts_however_the_library_was_got():
         check(name, "wr", {account.EX: 135, account.INLINE: 45, account.UNSIGNALLED: 90})
         check(name, "signal_all", {account.UNSIGNALLED: 0})
         check(name, "cq_ex")
+        check(name, "cq_ex_first")
         check(name, "cq_ex_unsized", {account.UNSIZED: 30})
+        check(name, "cq_ex_unnamed", {account.UNSIZED: 0})
+        check(name, "cq_ex", FAKE_VERBS_IMPORT="1")
     check("verbs_cases_dl", "reload")
-    check("verbs_cases", "signal_all", {account.UNSIGNALLED: 0}, FAKE_VERBS_UNSEEN="1")
+    check("verbs_cases", "signal_all", {account.UNSIGNALLED: 0}, FAKE_VERBS_CREATE="unseen")
+
+
+def a_queue_that_cannot_name_its_queue_pairs_is_the_job_s_all_the_same():
+    process = run("verbs_cases", "cq_ex_unnamed", FAKE_VERBS_NO_NUMBERS="1").only()
+    status = [event["status"] for event in rings.of_kind(process, "RDMA_WORK") if event["op"] == account.OPS["send"]]
+    assert status == [account.NO_STATUS] * 30, status
+    assert sum(event["count"] for event in rings.of_kind(process, "LOSS") if event["op"] == UNSEEN) == 60
+
+
+def what_makes_a_queue_pair_is_seen_once_whatever_it_calls():
+    for how in ("ex", "ex2", "old", "old2"):
+        for case, flag in (("signal_all", account.QP_SIGNAL_ALL), ("wr", account.QP_EX)):
+            process = check("verbs_cases", case, FAKE_VERBS_CREATE=how)
+            seen = [event for event in rings.of_kind(process, "RDMA_QP") if event["op"] == account.SEEN]
+            assert len(seen) == 2 and all(event["flags"] == flag for event in seen), (how, case, seen)
+    check("verbs_cases", "wr", {account.EX: 135}, FAKE_VERBS_CREATE="ex", RIG_DV="1")
 
 
 def the_peer_of_a_queue_pair_is_known():
@@ -73,7 +92,7 @@ def the_peer_of_a_queue_pair_is_known():
         assert (port["device"], port["number"], port["gid_index"], port["gid"]) == ("fake0", 1, 1, own), port
         assert event["peer_gid"] == own, event
     (hook,) = [event for event in rings.of_kind(process, "HOOK") if event["name"] == "verbs"]
-    assert (hook["op"], hook["n_slots"]) == (1, 6) and hook["detail"].endswith("/libibverbs.so.1"), hook
+    assert (hook["op"], hook["n_slots"]) == (1, 6) and hook["detail"].endswith("/libfake-rdmav34.so"), hook
 
 
 def errors_and_what_never_completes_are_told():
@@ -98,6 +117,12 @@ def threads_may_share_queues():
 
 def long_lists_and_many_queue_pairs_are_followed_and_too_many_are_counted():
     check("verbs_cases", "list", {account.UNSIGNALLED: 9999})
+    job = run("verbs_cases", "long_list", **BIG_RINGS)
+    process = job.only()
+    assert account.told(job.stdout)["parent"] == account.recorded(process), account.recorded(process)
+    losses = {reason: sum(event["count"] for event in rings.of_kind(process, "LOSS") if event["op"] == reason)
+              for reason in (TABLE_FULL, UNSEEN)}
+    assert losses == {TABLE_FULL: 70000 - 65536, UNSEEN: 0}, losses
     for case, n in (("many", 100000), ("too_many", 140000)):
         process = run("verbs_cases", case, **BIG_RINGS).only()
         n_work = sum(event["bytes"] == 3 for event in rings.of_kind(process, "RDMA_WORK"))
@@ -115,6 +140,8 @@ def a_forked_child_has_tables_of_its_own():
     for who, pid in (("parent", min(job.processes)), ("child", max(job.processes))):
         got = account.recorded(job.processes[pid])
         assert sums[who] == got, f"{who}\n{account.difference(sums[who], got)}"
+        last = rings.of_kind(job.processes[pid], "RDMA_MEMORY")[-1]
+        assert (last["registered_bytes"], last["n_registrations"], last["n_deregistrations"]) == (0, 1, 1), last
 
 
 def memory_is_counted():
@@ -123,6 +150,9 @@ def memory_is_counted():
     last = rings.of_kind(job.only(), "RDMA_MEMORY")[-1]
     assert (last["registered_bytes"], last["n_registered"], last["n_registrations"], last["n_deregistrations"],
             last["n_dmabufs"]) == (int(n_bytes), int(n), int(n_registrations), 1, 0), last
+    # what the provider registers for itself goes too
+    last = rings.of_kind(check("verbs_cases", "rc", FAKE_VERBS_RINGS="1"), "RDMA_MEMORY")[-1]
+    assert (last["registered_bytes"], last["n_registered"], last["n_registrations"]) == (0, 0, 2), last
 
 
 def contexts_of_other_releases_are_left_alone():
@@ -179,6 +209,8 @@ def a_run_file_has_it_all():
 
 if __name__ == "__main__":
     every_request_and_byte_counts_however_the_library_was_got()
+    a_queue_that_cannot_name_its_queue_pairs_is_the_job_s_all_the_same()
+    what_makes_a_queue_pair_is_seen_once_whatever_it_calls()
     the_peer_of_a_queue_pair_is_known()
     errors_and_what_never_completes_are_told()
     a_wr_id_is_compared_and_never_followed()

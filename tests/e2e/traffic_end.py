@@ -3,11 +3,12 @@ import ctypes
 import json
 import os
 import socket
+import struct
 import sys
 import time
 
 DEFAULTS = {"role": "send", "address": "127.0.0.1", "port": "7711", "bytes": "0", "settle_s": "1",
-            "sndbuf": "0", "rcvbuf": "0", "read_bytes_per_s": "0", "hold_s": "0.5", "pairs": "0", "ports": "1"}
+            "sndbuf": "0", "rcvbuf": "0", "read_bytes_per_s": "0", "hold_s": "0.5", "pairs": "0", "ports": "1", "again": "0"}
 
 
 # of the kernel's struct tcp_info: name in the store, offset, bytes, ns or 1 of a unit
@@ -90,9 +91,30 @@ def many(options):
     return {"n": len(kept)}
 
 
+def again(options):
+    """Connections of this process with itself, one after the other, from the same port to the same port; reset at the end."""
+    listener = socket.create_server((options["address"], 7711))
+    mark()
+    sizes = [10_000 * (i + 1) for i in range(int(options["again"]))]
+    for n in sizes:
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.bind((options["address"], 7712))
+        connection.connect(listener.getsockname())
+        other = listener.accept()[0]
+        connection.sendall(bytes(n))
+        other.recv(n, socket.MSG_WAITALL)
+        time.sleep(float(options["hold_s"]))
+        connection.close()
+        other.close()
+    return {"sizes": sizes}
+
+
 def main():
     options = {**DEFAULTS, **dict(word.split("=", 1) for word in sys.argv[1:])}
-    line = json.dumps((many if int(options["pairs"]) else one_end)(options)) + "\n"
+    kind = many if int(options["pairs"]) else again if int(options["again"]) else one_end
+    line = json.dumps(kind(options)) + "\n"
     os.write(1, line.encode())  # whole, whoever else writes there
 
 

@@ -136,6 +136,42 @@ static void a_job_of_four_sizes(void **state)
 	report(&spec, "four_sizes", false);
 }
 
+/* From 400 ms on the window of rank 1 holds rank 0 back, and rank 1's NIC is paused now and then. */
+static void a_network_that_slows(void **state)
+{
+	static const struct make_tensor tensors[] = {
+		{"grad.a", 300000, 5000000, 0},
+		{"grad.b", 200000, 20000000, 1},
+	};
+	struct make_run spec = make_run_job(2, 24);
+
+	(void)state;
+	spec.tensors = tensors;
+	spec.n_tensors = 2;
+	spec.wire_ns[0] = 6000000;
+	spec.wire_ns[1] = 4000000;
+	spec.first_ns = 10000000;
+	spec.transport = LW_TRANSPORT_GLOO;
+	spec.extra_sql =
+		"UPDATE collective SET end_ns = end_ns + 3000000 WHERE start_ns > 400000000;"
+		"UPDATE batch SET end_ns = end_ns + 3000000 WHERE start_ns > 400000000;"
+		"UPDATE wait SET end_ns = end_ns + 3000000 WHERE start_ns > 400000000;"
+		"WITH two(r) AS (VALUES(1), (2)) INSERT INTO device SELECT r, 1, 'nic', 'eth' || (r - 1), 2,"
+		" r, NULL, 1500, 125000000, '10.0.0.' || r, 'ixgbe', 0, 0, NULL FROM two;"
+		"INSERT INTO counter VALUES(1, 'rx_pfc_pause_prio3', 'frames');"
+		"WITH RECURSIVE t(i) AS (VALUES(0) UNION ALL SELECT i + 1 FROM t WHERE i < 40) INSERT INTO counter_sample"
+		" SELECT 2, 1, i * 20000000, max(0, (i - 20) / 3) * 9 FROM t;"
+		"WITH two(r) AS (VALUES(1), (2)) INSERT INTO socket SELECT r, r, 1, 0, '10.0.0.' || r, 5000 + r, '10.0.0.' || (3 - r), 5003 - r FROM two;"
+		"INSERT INTO tcp_connection SELECT process_id, 1, process_id, 7, process_id, local_address, local_port, peer_address, peer_port,"
+		" process_id, 0, 1, 1 FROM socket;"
+		"WITH RECURSIVE two(r) AS (VALUES(1), (2)), t(i) AS (VALUES(0) UNION ALL SELECT i + 1 FROM t WHERE i < 40) INSERT INTO socket_sample"
+		" SELECT r, 1, i * 20000000, 1, i * 400000, i * 400000, 1, 1 FROM two, t;"
+		"WITH RECURSIVE two(r) AS (VALUES(1), (2)), t(i) AS (VALUES(0) UNION ALL SELECT i + 1 FROM t WHERE i < 40) INSERT INTO tcp_info_sample"
+		" SELECT r, i * 20000000, 300000, 100000, i * 400000, i * 400000, i * 400000, 0, i / 30, i * 210, i * 210, 0,"
+		" i * 9000000, CASE r WHEN 1 THEN max(0, i - 20) * 7000000 ELSE 0 END, 0, 10, 0 FROM two, t;";
+	report(&spec, "held", true);
+}
+
 static void a_plain_program(void **state)
 {
 	struct make_run spec = make_run_job(2, 6);
@@ -165,6 +201,7 @@ int main(void)
 		cmocka_unit_test(a_job_that_lost_records_and_a_rank),
 		cmocka_unit_test(a_ddp_job_without_waits),
 		cmocka_unit_test(a_job_of_four_sizes),
+		cmocka_unit_test(a_network_that_slows),
 		cmocka_unit_test(a_plain_program),
 		cmocka_unit_test(a_run_without_a_collective),
 	};

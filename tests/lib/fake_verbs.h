@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_verbs.h - between the two halves of the libibverbs double; see fake_verbs.c. */
+/* fake_verbs.h - between the parts of the libibverbs double; see fake_verbs.c. */
 #ifndef LAPWING_TESTS_LIB_FAKE_VERBS_H
 #define LAPWING_TESTS_LIB_FAKE_VERBS_H
 
@@ -10,7 +10,13 @@
 
 #define API __attribute__((visibility("default")))
 
-enum { MAX_QPS = 1 << 18, RKEY = 0x1234, MAX_SGE = 8, INLINE_BYTES = 64 };
+enum {
+	MAX_QPS = 1 << 18,
+	RKEY = 0x1234,
+	MAX_SGE = 8,
+	INLINE_BYTES = 64,
+	WORD = 0x600d0000 /* arguments that nobody may change: WORD + 1, ... */
+};
 
 struct receive {
 	uint64_t wr_id;
@@ -37,10 +43,15 @@ struct completion {
 	uint32_t n_released; /* places in the send queue */
 };
 
+struct verbs_mr {
+	struct ibv_mr mr;
+};
+
 struct fake_cq {
 	struct ibv_cq_ex ex;
 	pthread_spinlock_t lock;
 	struct completion *at, current;
+	struct verbs_mr ring; /* FAKE_VERBS_RINGS */
 	uint32_t n_max, head, n;
 };
 
@@ -71,13 +82,19 @@ struct verbs_context_ops {
 	struct ibv_qp *(*create_qp_ex)(struct ibv_context *, struct ibv_qp_init_attr_ex *);
 	struct ibv_cq_ex *(*create_cq_ex)(struct ibv_context *, struct ibv_cq_init_attr_ex *);
 };
-struct verbs_mr {
-	struct ibv_mr mr;
-};
-
 API void verbs_set_ops(struct verbs_context *context, const struct verbs_context_ops *ops);
+API struct ibv_context *verbs_open_device(struct ibv_device *of, void *private_data);
+API int ibv_cmd_alloc_pd(struct ibv_context *context, struct ibv_pd *pd, void *command,
+	size_t command_bytes, void *response, size_t response_bytes);
+struct verbs_qp; /* begins with an ibv_qp_ex */
+/* With room for the arguments of all releases; the last ones are given by older ones only. */
+API int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp, uintptr_t a,
+	uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f);
+API int ibv_cmd_create_qp_ex2(struct ibv_context *context, struct verbs_qp *qp, uintptr_t a,
+	uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, uintptr_t h);
 API int ibv_cmd_create_qp(struct ibv_pd *pd, struct ibv_qp *qp, struct ibv_qp_init_attr *attr,
 	void *command, size_t command_bytes, void *response, size_t response_bytes);
+API struct ibv_qp *fakedv_create_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 API int ibv_cmd_modify_qp(
 	struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, void *command, size_t command_bytes);
 API int ibv_cmd_destroy_qp(struct ibv_qp *qp);
@@ -87,6 +104,9 @@ API int ibv_cmd_reg_mr(struct ibv_pd *pd, void *address, size_t n, uint64_t devi
 	size_t response_bytes);
 API int ibv_cmd_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t n, uint64_t device_address,
 	int fd, int access, struct verbs_mr *mr);
+API int ibv_cmd_rereg_mr(struct verbs_mr *mr, uint32_t flags, void *address, size_t n,
+	uint64_t device_address, int access, struct ibv_pd *pd, void *command, size_t command_bytes,
+	void *response, size_t response_bytes);
 API int ibv_cmd_dereg_mr(struct verbs_mr *mr);
 
 extern struct fake_qp *fake_qps[MAX_QPS];

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fake_verbs_device.c - of the libibverbs double: its device, and how queues and regions are made and end. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/fake_verbs.h"
-
-#undef ibv_reg_mr
-#undef ibv_reg_mr_iova
 
 static uint32_t n_qps;
 static pthread_mutex_t qps_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -53,6 +51,71 @@ API int ibv_cmd_create_qp(struct ibv_pd *pd, struct ibv_qp *qp, struct ibv_qp_in
 	return 0;
 }
 
+/* All arguments must have arrived, as many as this release has. */
+static int create_ex(const uintptr_t *words, int n, const struct ibv_qp_init_attr_ex *attr)
+{
+	for (int i = 0; i < n; i++)
+		if (words[i] != (i ? WORD + (uintptr_t)i : (uintptr_t)attr)) {
+			fprintf(stderr, "fake_verbs: argument %d of a queue pair was changed\n", i);
+			abort();
+		}
+	return 0;
+}
+
+API int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp, uintptr_t a,
+	uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f)
+{
+	const uintptr_t words[] = {a, b, c, d, e, f};
+	int is_old = a == sizeof(struct ibv_qp_ex);
+
+	(void)context, (void)qp;
+	return is_old ? create_ex(words + 1, 5, (const void *)b)
+		      : create_ex(words, 5, (const void *)a);
+}
+
+API int ibv_cmd_create_qp_ex2(struct ibv_context *context, struct verbs_qp *qp, uintptr_t a,
+	uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, uintptr_t h)
+{
+	const uintptr_t words[] = {a, b, c, d, e, f, g, h};
+
+	(void)context, (void)qp;
+	return a == sizeof(struct ibv_qp_ex) ? create_ex(words + 1, 7, (const void *)b)
+					     : create_ex(words, 5, (const void *)a);
+}
+
+/*
+ * FAKE_VERBS_CREATE: by which call the kernel is asked, as real providers do it: "ex", "ex2", both as of
+ * older releases ("old", "old2"), or one that nobody knows ("unseen").
+ */
+static void ask_kernel(struct fake_qp *qp, struct ibv_qp_init_attr_ex *attr)
+{
+	const char *how = getenv("FAKE_VERBS_CREATE");
+	struct ibv_qp_init_attr plain = {.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all};
+	struct ibv_context *context = qp->ex.qp_base.context;
+	struct verbs_qp *made = (struct verbs_qp *)(void *)qp;
+	uintptr_t asked = (uintptr_t)attr, size = sizeof(struct ibv_qp_ex);
+
+	if (!how)
+		ibv_cmd_create_qp(attr->pd, &qp->ex.qp_base, &plain, NULL, 0, NULL, 0);
+	else if (!strcmp(how, "ex"))
+		ibv_cmd_create_qp_ex(
+			context, made, asked, WORD + 1, WORD + 2, WORD + 3, WORD + 4, 0);
+	else if (!strcmp(how, "ex2"))
+		ibv_cmd_create_qp_ex2(
+			context, made, asked, WORD + 1, WORD + 2, WORD + 3, WORD + 4, 0, 0, 0);
+	else if (!strcmp(how, "old"))
+		ibv_cmd_create_qp_ex(
+			context, made, size, asked, WORD + 1, WORD + 2, WORD + 3, WORD + 4);
+	else if (!strcmp(how, "old2"))
+		ibv_cmd_create_qp_ex2(context, made, size, asked, WORD + 1, WORD + 2, WORD + 3,
+			WORD + 4, WORD + 5, WORD + 6);
+}
+
 API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct ibv_qp_init_attr_ex ex = {.send_cq = attr->send_cq,
@@ -64,9 +127,7 @@ API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *att
 		.pd = pd};
 	struct fake_qp *qp = new_qp(pd->context, &ex);
 
-	/* FAKE_VERBS_UNSEEN: as providers that make queue pairs by another call */
-	if (!getenv("FAKE_VERBS_UNSEEN"))
-		ibv_cmd_create_qp(pd, &qp->ex.qp_base, attr, NULL, 0, NULL, 0);
+	ask_kernel(qp, &ex);
 	return &qp->ex.qp_base;
 }
 
@@ -74,9 +135,17 @@ struct ibv_qp *fake_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 {
 	struct fake_qp *qp = new_qp(context, attr);
 
+	if (getenv("FAKE_VERBS_CREATE"))
+		ask_kernel(qp, attr);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		fake_qp_set_builders(&qp->ex);
 	return &qp->ex.qp_base;
+}
+
+/* As mlx5dv_create_qp() and efadv_create_qp_ex(): past the slot in the context. */
+API struct ibv_qp *fakedv_create_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	return fake_create_qp_ex(context, attr);
 }
 
 API struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
@@ -135,14 +204,19 @@ API int ibv_destroy_qp(struct ibv_qp *ibv)
 	return result;
 }
 
+/* With a ring that the provider registers for itself; nobody sets the length of that (as in irdma). */
 static struct fake_cq *new_cq(struct ibv_context *context, uint32_t n)
 {
 	struct fake_cq *cq = calloc(1, sizeof(*cq));
+	struct ibv_pd own = {.context = context};
 
 	pthread_spin_init(&cq->lock, 0);
 	cq->ex.context = context;
 	cq->n_max = n;
 	cq->at = calloc(n, sizeof(*cq->at));
+	if (getenv("FAKE_VERBS_RINGS"))
+		ibv_cmd_reg_mr(&own, cq->at, n * sizeof(*cq->at), (uintptr_t)cq->at, 0, &cq->ring,
+			NULL, 0, NULL, 0);
 	return cq;
 }
 
@@ -153,16 +227,24 @@ API struct ibv_cq *ibv_create_cq(struct ibv_context *context, int n, void *cq_co
 	return (struct ibv_cq *)(void *)new_cq(context, (uint32_t)n);
 }
 
+/* FAKE_VERBS_NO_NUMBERS: a device that does not tell the queue pair of a completion */
 struct ibv_cq_ex *fake_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
-	struct fake_cq *cq = new_cq(context, attr->cqe);
+	struct fake_cq *cq;
 
+	if (attr->wc_flags & IBV_WC_EX_WITH_QP_NUM && getenv("FAKE_VERBS_NO_NUMBERS")) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	cq = new_cq(context, attr->cqe);
 	fake_cq_set_readers(&cq->ex, attr->wc_flags);
 	return &cq->ex;
 }
 
 API int ibv_destroy_cq(struct ibv_cq *ibv)
 {
+	if (getenv("FAKE_VERBS_RINGS"))
+		ibv_cmd_dereg_mr(&((struct fake_cq *)(void *)ibv)->ring);
 	free(((struct fake_cq *)(void *)ibv)->at);
 	free(ibv);
 	return 0;
@@ -195,100 +277,9 @@ API int ibv_destroy_srq(struct ibv_srq *ibv)
 	return result;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------- */
-
-API int ibv_cmd_reg_mr(struct ibv_pd *pd, void *address, size_t n, uint64_t device_address,
-	int access, struct verbs_mr *mr, void *command, size_t command_bytes, void *response,
-	size_t response_bytes)
-{
-	(void)pd, (void)address, (void)n, (void)device_address, (void)access, (void)command;
-	(void)command_bytes, (void)response, (void)response_bytes;
-	mr->mr.lkey = mr->mr.rkey = RKEY;
-	return 0;
-}
-
-API int ibv_cmd_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t n, uint64_t device_address,
-	int fd, int access, struct verbs_mr *mr)
-{
-	(void)pd, (void)offset, (void)n, (void)device_address, (void)access;
-	mr->mr.lkey = mr->mr.rkey = RKEY;
-	return fd < 0 ? EBADF : 0;
-}
-
-static struct ibv_mr *keep_mr(
-	struct verbs_mr *mr, struct ibv_pd *pd, void *address, size_t n, int result)
-{
-	if (result) {
-		free(mr);
-		errno = result;
-		return NULL;
-	}
-	mr->mr.context = pd->context;
-	mr->mr.pd = pd;
-	mr->mr.addr = address;
-	mr->mr.length = n;
-	return &mr->mr;
-}
-
-API struct ibv_mr *ibv_reg_mr_iova(
-	struct ibv_pd *pd, void *address, size_t n, uint64_t iova, int access)
-{
-	struct verbs_mr *mr = calloc(1, sizeof(*mr));
-
-	return keep_mr(mr, pd, address, n,
-		ibv_cmd_reg_mr(pd, address, n, iova, access, mr, NULL, 0, NULL, 0));
-}
-
-API struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t n, int access)
-{
-	return ibv_reg_mr_iova(pd, address, n, (uintptr_t)address, access);
-}
-
-API struct ibv_mr *ibv_reg_mr_iova2(
-	struct ibv_pd *pd, void *address, size_t n, uint64_t iova, unsigned int access)
-{
-	return ibv_reg_mr_iova(pd, address, n, iova, (int)access);
-}
-
-API struct ibv_mr *ibv_reg_dmabuf_mr(
-	struct ibv_pd *pd, uint64_t offset, size_t n, uint64_t iova, int fd, int access)
-{
-	struct verbs_mr *mr = calloc(1, sizeof(*mr));
-
-	return keep_mr(mr, pd, NULL, n, ibv_cmd_reg_dmabuf_mr(pd, offset, n, iova, fd, access, mr));
-}
-
-API int ibv_cmd_dereg_mr(struct verbs_mr *mr)
-{
-	(void)mr;
-	return 0;
-}
-
-API int ibv_dereg_mr(struct ibv_mr *mr)
-{
-	int result = ibv_cmd_dereg_mr((struct verbs_mr *)(void *)mr);
-
-	free(mr);
-	return result;
-}
-
-API struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
-{
-	struct ibv_pd *pd = calloc(1, sizeof(*pd));
-
-	pd->context = context;
-	return pd;
-}
-
-API int ibv_dealloc_pd(struct ibv_pd *pd)
-{
-	free(pd);
-	return 0;
-}
-
 /* ---- the device ------------------------------------------------------------------------------------ */
 
-/* The second registers its functions past verbs_set_ops(): what a benchmark compares with. */
+/* The second makes its contexts by no name that is interposed: what a benchmark compares with. */
 static struct ibv_device devices[] = {
 	{.node_type = IBV_NODE_CA, .name = "fake0", .dev_name = "uverbs0"},
 	{.node_type = IBV_NODE_CA, .name = "plain0", .dev_name = "uverbs1"},
@@ -339,8 +330,7 @@ static void set_ops(struct verbs_context *context, const struct verbs_context_op
 	SET(&context->context.ops, post_srq_recv);
 	SET(&context->context.ops, poll_cq);
 	SET(context, create_qp_ex);
-	if (context->sz >= sizeof(*context) - offsetof(struct verbs_context, create_cq_ex))
-		SET(context, create_cq_ex);
+	/* what a provider has for create_cq_ex, the library keeps for itself */
 }
 
 API void verbs_set_ops(struct verbs_context *context, const struct verbs_context_ops *ops)
@@ -352,7 +342,34 @@ API void verbs_set_ops(struct verbs_context *context, const struct verbs_context
 #define CANARY                                                                                     \
 	((struct ibv_cq_ex * (*)(struct ibv_context *, struct ibv_cq_init_attr_ex *))0x5a5a5a)
 
-API struct ibv_context *ibv_open_device(struct ibv_device *of)
+static struct ibv_cq_ex *lib_create_cq_ex(
+	struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+	return fake_create_cq_ex(context, attr);
+}
+
+/* The slot is the library's own, and is filled when the provider is done. */
+static void set_lib_ops(struct verbs_context *context)
+{
+	if (context->sz >= sizeof(*context) - offsetof(struct verbs_context, create_cq_ex))
+		context->create_cq_ex = lib_create_cq_ex;
+}
+
+/* The provider's object is loaded for this only: all its functions are here. */
+static void set_provider_ops(struct verbs_context *context)
+{
+	void *provider = dlopen("libfake-rdmav34.so", RTLD_NOW | RTLD_LOCAL);
+	int (*fill)(struct verbs_context *, const struct verbs_context_ops *) =
+		provider ? (__typeof__(fill))dlsym(provider, "fake_provider_fill") : NULL;
+
+	if (!fill || fill(context, &fake_ops)) {
+		fprintf(stderr, "fake_verbs: %s\n", dlerror());
+		abort();
+	}
+	dlclose(provider);
+}
+
+static struct ibv_context *open_device(struct ibv_device *of)
 {
 	struct verbs_context *context = calloc(1, sizeof(*context));
 
@@ -371,12 +388,25 @@ API struct ibv_context *ibv_open_device(struct ibv_device *of)
 	}
 	if (of == &devices[1]) {
 		set_ops(context, &fake_ops);
-		return &context->context;
+	} else {
+		verbs_set_ops(context, &dummy_ops);
+		set_provider_ops(context);
 	}
-	verbs_set_ops(context, &dummy_ops);
-	verbs_set_ops(context, &fake_ops);
-	verbs_set_ops(context, &fake_ops); /* some providers do it twice */
+	set_lib_ops(context);
 	return &context->context;
+}
+
+API struct ibv_context *verbs_open_device(struct ibv_device *of, void *private_data)
+{
+	(void)private_data;
+	return open_device(of);
+}
+
+/* FAKE_VERBS_IMPORT: as where a context is imported, or in a release without that call. */
+API struct ibv_context *ibv_open_device(struct ibv_device *of)
+{
+	return of == &devices[1] || getenv("FAKE_VERBS_IMPORT") ? open_device(of)
+								: verbs_open_device(of, NULL);
 }
 
 API int ibv_close_device(struct ibv_context *context)

@@ -6,6 +6,7 @@ import rings
 OPS = {"send": 1, "write": 4, "write_imm": 5, "read": 6, "fetch_add": 8, "recv": 14, "recv_write_imm": 15}
 SEEN, CONNECTED, ENDED = 1, 2, 3
 UNSIGNALLED, INLINE, SRQ, EX, UNFINISHED, UNTIMED, UNSIZED = (1 << i for i in range(7))
+QP_SRQ, QP_EX, QP_SIGNAL_ALL = (1 << i for i in range(3))
 NO_STATUS = 65535
 
 

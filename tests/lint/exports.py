@@ -15,8 +15,9 @@ ALLOWED = [
     r"send|sendto|sendmsg|sendmmsg|write|writev|recv|recvfrom|recvmsg|recvmmsg|read|readv|sendfile(64)?|splice",
     r"__(read|recv|recvfrom)_chk", r"connect|accept|accept4|close|close_range|closefrom|dup|dup2|dup3|fcntl(64)?",
     r"socket|fclose",
-    # rdma-core: what providers call, however the job got libibverbs
-    r"verbs_set_ops|ibv_cmd_(create|modify|destroy)_qp|ibv_cmd_modify_qp_ex|ibv_cmd_destroy_srq|ibv_cmd_(de)?reg(_dmabuf)?_mr",
+    # rdma-core: what providers and the library itself call, however the job got it
+    r"verbs_set_ops|verbs_open_device|ibv_cmd_alloc_pd|ibv_cmd_(modify|destroy)_qp|ibv_cmd_create_qp(_ex2?)?|ibv_cmd_modify_qp_ex",
+    r"ibv_cmd_destroy_srq|ibv_cmd_(de|re)?reg(_dmabuf)?_mr",
     # torch.distributed: work queue, reducer, store prefix
     r"_ZN4c10d\w+",
 ]

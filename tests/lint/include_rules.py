@@ -8,7 +8,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # analyzer stages in order: each may include the ones before it
-STAGES = ["load", "import", "reconstruct", "network", "model", "fit", "simulate", "advise", "emit"]
+STAGES = ["load", "import", "reconstruct", "model", "fit", "network", "simulate", "advise", "emit"]
 
 ALLOWED = {
     "base": {"base"},

@@ -13,6 +13,10 @@ def sh(command, **options):
     return subprocess.run(command.split(), check=True, capture_output=True, text=True, **options).stdout
 
 
+def sh_in(host, *command):
+    subprocess.run(["ip", "netns", "exec", host, *command], check=True, capture_output=True)
+
+
 def down(n):
     for name in [HUB, *(HOST.format(i) for i in range(n))]:
         subprocess.run(["ip", "netns", "del", name], capture_output=True)

@@ -7,6 +7,7 @@ reconcile  bytes of known tensors against sockets, TCP_INFO, NIC counters and pa
 apart      a ring and a parameter server, told apart in every run
 slow       a rank whose link is cut to a third: named, and its capacity within 5 %
 loss       1 % of the packets to one rank are dropped from the middle of a run on: found, and the operations slowed
+held       one rank gives its peers a small window, from the middle of a run or from its start: named, with what it cost
 other      bytes of another process on the same NIC: stated, and whose they are
 
 --quick is for the test suite: fewer and shorter runs. With --lock (or LAPWING_RIG_LOCK) runs that are timed hold that file's
@@ -27,6 +28,8 @@ import net_space
 MIB = 1 << 20
 RECONCILE_FRAC, CAPACITY_FRAC, OTHER_FRAC = 0.001, 0.05, 0.01
 SLOWER_FRAC = 0.35  # of what the job itself measured that loss cost it
+REACH_LEAST, REACH_MOST = 0.85, 1.05
+WINDOW_BYTES, SMALL_BUFFER_BYTES = 2048, 4096  # on links that are not shaped: each such window waits for its acknowledgement
 PYTHON = net_job.PYTHON
 
 
@@ -130,18 +133,21 @@ def slow(found, folder):
         rates = [300] * n
         rates[slow_rank] = 100
         with found.timed(), net_space.hosts(n, [f"{rate}mbit" for rate in rates]) as names:
-            net_job.record(path, names, "ring", 6 if found.options.quick else 8, 50, [6 * MIB, 3 * MIB, MIB])
+            net_job.record(path, names, "ring", 10 if found.options.quick else 12, 50, [4 * MIB, 2 * MIB, MIB])
         network = net_job.ask("report", path)["network"]
+        reach = network["reach"]
         rank = network["by_rank"][slow_rank]
         others = statistics.median(r["capacity_bytes_per_s"] or 0 for r in network["by_rank"] if r["rank"] != slow_rank)
         capacity, wanted = rank["capacity_bytes_per_s"] or 0, 100e6 / 8
         rows.append([n, slow_rank, network["slow_rank"], f"{capacity * 8 / 1e6:.1f} Mbit/s ({100 * (capacity / wanted - 1):+.1f} %)", rank["capacity_from"],
-                     f"{others * 8 / 1e6:.0f} Mbit/s"])
+                     f"{others * 8 / 1e6:.0f} Mbit/s", f"{100 * (reach['mean_frac'] or 0):.0f} %, {100 * (reach['fitted_frac'] or 0):.0f} % of rank {reach['rank']}'s"])
         found.check(network["slow_rank"] == slow_rank, f"N = {n}: rank {network['slow_rank']} named, not {slow_rank}")
         found.check(abs(capacity / wanted - 1) <= CAPACITY_FRAC, f"N = {n}, rank {slow_rank}: {rows[-1][3]}")
+        # all wait for that link: what they miss of it is alpha
+        found.check(reach["rank"] == slow_rank and REACH_LEAST <= reach["mean_frac"] <= REACH_MOST, f"N = {n}: reach {reach}")
         advice = [one["text"] for one in net_job.ask("advise", path)["findings"] if one["id"] == "network.slow_link"]
         found.check(any(f"rank {slow_rank} " in text for text in advice), f"N = {n}: advice {advice}")
-    found.table(["N", "cut", "named", "its capacity (100 Mbit/s)", "from", "others (300 Mbit/s)"], rows)
+    found.table(["N", "cut", "named", "its capacity (100 Mbit/s)", "from", "others (300 Mbit/s)", "allreduces reach: mean, fitted"], rows)
 
 
 def loss(found, folder):
@@ -171,6 +177,50 @@ def loss(found, folder):
     found.check(any("to 1 " in text for text in advice), f"advice {advice}")
 
 
+def held(found, folder):
+    n, n_steps = 4, 16 if found.options.quick else 24
+    half, path = n_steps // 2, os.path.join(folder, "held.lapwing")
+    clamp = f"env -u LD_PRELOAD {PYTHON} {os.path.join(net_job.HERE, 'net_clamp.py')} $PPID {WINDOW_BYTES}"
+    sizes = [12 * MIB, 8 * MIB, 4 * MIB]
+    with found.timed(), net_space.hosts(n) as names:
+        said = net_job.record(path, names, "ring", n_steps, 30, sizes, at={2: f"{half}:{clamp}"})
+    slowed = net_job.ask("report", path)["network"]["slowed"]
+    window = next((one for one in slowed["causes"] if one["cause"] == "window"), None)
+    before, after = said["steps_s"][2:half], said["steps_s"][half + 1:]
+    cost_s = (statistics.mean(after) - statistics.median(before)) * len(after)
+    found.say("## A receiver's window that is small\n")
+    found.say(f"{n_steps} steps of 3 allreduces on {n} ranks; from step {half} on rank 2 gives its peers a window of {WINDOW_BYTES} bytes.\n")
+    found.check(window is not None, f"no window among the causes: {slowed}, truth {cost_s * 1e3:.0f} ms")
+    if window:
+        found.table(["", "said", "truth"], [
+            ["link that was held back most", f"rank {window['worst_from']} to {window['worst_to']}, for {window['worst_amount'] / 1e6:.0f} ms", "to rank 2"],
+            ["operations meanwhile, slowed", f"{window['n_ops_meanwhile']}, {window['n_ops_slowed']}", f"{3 * (n_steps - half)}"],
+            ["against", window["against"], "those without"],
+            ["time lost", f"{window['lost_ns'] / 1e6:.0f} ms", f"{cost_s * 1e3:.0f} ms by the job's own clock"],
+            ["by all causes, each operation once", f"{slowed['lost_ns'] / 1e6:.0f} ms", ""]])
+        found.check(window["worst_to"] == 2, f"link {window['worst_from']} to {window['worst_to']}")
+        found.check(1.5 * (n_steps - half) <= window["n_ops_slowed"] <= 3 * (n_steps - half) + 3, f"{window['n_ops_slowed']} operations slowed")
+        found.check(abs(window["lost_ns"] / 1e9 - cost_s) <= (0.7 if found.options.quick else SLOWER_FRAC) * cost_s, f"lost {window['lost_ns'] / 1e6:.0f} ms, truth {cost_s * 1e3:.0f} ms")
+        found.check(window["lost_ns"] <= slowed["lost_ns"] <= sum(one["lost_ns"] for one in slowed["causes"]), f"in all {slowed['lost_ns']:.0f} ns")
+    held_from_the_start(found, path, n, sizes)
+
+
+def held_from_the_start(found, path, n, sizes):
+    """No operation ran without: what it cost cannot be told, but who held whom back is."""
+    with found.timed(), net_space.hosts(n) as names:
+        net_space.sh_in(names[1], "sysctl", "-qw", f"net.ipv4.tcp_rmem=4096 {SMALL_BUFFER_BYTES} {SMALL_BUFFER_BYTES}")
+        net_job.record(path, names, "ring", 10, 30, sizes)
+    network = net_job.ask("report", path)["network"]
+    window = next((one for one in network["slowed"]["causes"] if one["cause"] == "window"), None)
+    advice = [one["text"] for one in net_job.ask("advise", path)["findings"] if one["id"] == "network.held"]
+    found.say(f"With net.ipv4.tcp_rmem of {SMALL_BUFFER_BYTES} bytes on rank 1's host from the start:\n")
+    for text in advice:
+        found.say(f"- {text}")
+    found.say()
+    found.check(len(advice) == 1 and " to rank 1 for " in advice[0] and "net.ipv4.tcp_rmem" in advice[0], f"advice {advice}")
+    found.check(window is not None and window["worst_to"] == 1, f"causes {network['slowed']['causes']}")
+
+
 def other(found, folder):
     n, n_bytes, path = 2, 20 * MIB, os.path.join(folder, "other.lapwing")
     hub, clean = net_space.ADDRESS.format(254), "env -u LD_PRELOAD"
@@ -194,7 +244,7 @@ def other(found, folder):
     found.check(quiet["other_tx_bytes"] + quiet["other_rx_bytes"] < OTHER_FRAC * quiet["tx_bytes"], f"rank 1: {quiet['other_tx_bytes']:.0f} bytes")
 
 
-PARTS = {"reconcile": reconcile, "apart": apart, "slow": slow, "loss": loss, "other": other}
+PARTS = {"reconcile": reconcile, "apart": apart, "slow": slow, "loss": loss, "held": held, "other": other}
 
 
 def main():

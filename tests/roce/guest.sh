@@ -100,6 +100,7 @@ for place in dev/shm tmp run; do $B mount -t tmpfs -o mode=1777 guest "/host/$pl
 $B mount --bind /mnt /host/mnt
 $B cp /command /link /host/tmp/
 read -r name </name
+$B hostname "$name"
 $B chroot /host /bin/sh -c "
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp
 ip link set lo up

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/tui/runs.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "schema/event.h"
@@ -191,6 +192,56 @@ static struct make_run links(void)
 	return spec;
 }
 
+/* As links(), each operation captured: the large ones fill the way out of rank 0, now and then segments are sent again. */
+static struct make_run captured(void)
+{
+	static char sql[8192];
+	struct make_run spec = links();
+
+	snprintf(sql, sizeof(sql), "%s%s", spec.extra_sql,
+		"UPDATE socket_sample SET sent_bytes = sent_bytes / 4, received_bytes = received_bytes / 4;"
+		"INSERT INTO capture VALUES(1, 1, 'eth0', '', 'live', 'EN10MB', 128, 0, 1000000000, 9, 0, 0, 0, 0, 0, 0, NULL);"
+		"WITH two(r) AS (VALUES(1), (2)) INSERT INTO flow SELECT r, 1, 'tcp', '10.0.0.' || r, 5000 + r, '10.0.0.' || (3 - r),"
+		" 5003 - r, NULL, r, 1, 3 - r, 0, 0, 1448, 0, 0 FROM two;"
+		"INSERT INTO packet_bin WITH RECURSIVE ms(flow, at, until, wire) AS (SELECT t.process_id, b.start_ns / 1000000,"
+		" b.end_ns / 1000000, CASE WHEN b.bytes > 1000000 THEN 51000 ELSE 20000 END FROM batch b JOIN thread t ON t.id = b.thread_id"
+		" UNION ALL SELECT flow, at + 1, until, wire FROM ms WHERE at < until)"
+		" SELECT flow, at * 1000000, 1, wire, 40, wire, wire, 2 * (at % 7 = 3 AND flow = 1), 0, 0, 0, 0, 0, 0, at * 1000000,"
+		" at * 1000000 FROM ms GROUP BY flow, at;");
+	spec.extra_sql = sql;
+	return spec;
+}
+
+/* Four ranks behind one NIC, which was read every 100 ms. Rank 3 begins late. */
+static struct make_run shared_nic(void)
+{
+	struct make_run spec = make_run_job(4, 12);
+
+	spec.first_ns = 10000000;
+	spec.late_ns[3] = 3000000;
+	spec.extra_sql =
+		"INSERT INTO device VALUES(1, 1, 'nic', 'enp129s0f0np0', 2, 1, NULL, 1500, 125000000, '10.0.0.1', 'ixgbe', 0, 0, NULL);"
+		"INSERT INTO counter VALUES(1, 'tx_bytes', 'bytes'), (2, 'rx_bytes', 'bytes');"
+		"WITH RECURSIVE t(n, tx, rx) AS (SELECT 0, 0, 0 UNION ALL SELECT n + 1, tx + 2500000 * (n + 1),"
+		" rx + 12500000 * (n = 1) FROM t WHERE n < 5)"
+		" INSERT INTO counter_sample SELECT 1, c.id, n * 100000000, CASE c.id WHEN 1 THEN tx ELSE rx END FROM t, counter c;";
+	return spec;
+}
+
+/* Three times as much, which is what their allreduces send. */
+static struct make_run full_links(void)
+{
+	static char sql[8192];
+	struct make_run spec = links();
+
+	snprintf(sql, sizeof(sql), "%s%s", spec.extra_sql,
+		"UPDATE counter_sample SET value = value * 3; UPDATE socket_sample SET sent_bytes = sent_bytes * 3, received_bytes = received_bytes * 3;"
+		"UPDATE tcp_info_sample SET sent_bytes = sent_bytes * 3, acked_bytes = acked_bytes * 3, received_bytes = received_bytes * 3,"
+		" n_segments_out = n_segments_out * 3, n_segments_in = n_segments_in * 3, busy_ns = busy_ns * 4 / 11;");
+	spec.extra_sql = sql;
+	return spec;
+}
+
 static struct make_run ring_of_2(void)
 {
 	struct make_run spec = make_run_job(2, 12);
@@ -276,6 +327,9 @@ static const struct {
 	struct make_run (*make)(void);
 } runs[] = {
 	{"links", links},
+	{"full_links", full_links},
+	{"captured", captured},
+	{"shared_nic", shared_nic},
 	{"slow_rank", slow_rank},
 	{"one_rank", one_rank},
 	{"many_ranks", many_ranks},

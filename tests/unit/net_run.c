@@ -80,6 +80,13 @@ void net_run_add_link(int from, int to, double bytes, double back_bytes, int bus
 	net_run_add_end(to, from, 5000 + from, port, back_bytes, bytes, 0, 0, 0);
 }
 
+void net_run_add_capture(int id, int64_t start_ns, int64_t end_ns)
+{
+	net_run_add(
+		"INSERT INTO capture VALUES(%d, 1, 'eth0', '', 'live', 'EN10MB', 136, %lld, %lld, 1, 0, 0, 0, 0, 0, 100, NULL);",
+		id, (long long)start_ns, (long long)end_ns);
+}
+
 /* What the device of a rank counted over that second. */
 void net_run_add_nic_bytes(int rank, double tx_bytes, double rx_bytes)
 {

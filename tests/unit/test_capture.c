@@ -11,9 +11,9 @@
 
 #include "base/err.h"
 #include "base/units.h"
-#include "collector/device.h"
 #include "collector/filter.h"
 #include "collector/packet_clock.h"
+#include "collector/tap.h"
 #include "tests/lib/packets.h"
 
 #define S LW_NS_PER_S

@@ -93,6 +93,35 @@ static void lost_packets_are_said_with_what_they_cost(void **state)
 	assert_string_equal(advise(2, "network.loss"), "");
 }
 
+static void what_held_tcp_back_is_said_with_what_sets_it(void **state)
+{
+	(void)state;
+	for (int held_ms = 30; held_ms <= 90; held_ms += 60) {
+		bool is_much = held_ms > 50;
+
+		net_run_begin(2);
+		net_run_exchange(0, 1, 60e6); /* busy for half of the time */
+		net_run_add(
+			"UPDATE tcp_info_sample SET rwnd_limited_ns = busy_ns * %d / 100 WHERE connection_id = 1;",
+			held_ms);
+		advise(2, "network.held");
+		if (!is_much) {
+			assert_string_equal(said, "");
+			continue;
+		}
+		assert_says(said,
+			"the receiver's window held back what rank 0 sends to rank 1 for 90 % of the time with data in flight (450 ms)");
+		assert_says(
+			said, "at the receiver (host node1): raise the third of net.ipv4.tcp_rmem");
+		net_run_add(
+			"UPDATE tcp_info_sample SET rwnd_limited_ns = 0, sndbuf_limited_ns = busy_ns * 6 / 10 WHERE connection_id = 1;"
+			"UPDATE process SET transport = 1;");
+		assert_says(advise(2, "network.held"), "the send buffer held back");
+		assert_says(said,
+			"net.ipv4.tcp_wmem (and OMPI_MCA_btl_tcp_sndbuf=0, where Open MPI sets a size)");
+	}
+}
+
 static void make_cards(const char *address, long long idle_bytes)
 {
 	net_run_begin(2);
@@ -150,8 +179,8 @@ static void jumbo_frames_are_for_links_that_are_full(void **state)
 
 static void without_samples_nothing_is_said(void **state)
 {
-	static const char *const ids[] = {
-		"network.slow_link", "network.loss", "network.interface", "network.frames"};
+	static const char *const ids[] = {"network.slow_link", "network.loss", "network.held",
+		"network.interface", "network.frames"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
@@ -166,6 +195,7 @@ int main(void)
 		cmocka_unit_test(a_slow_link_is_named_and_an_even_ring_is_not),
 		cmocka_unit_test(a_link_that_is_slow_one_way_is_asymmetric),
 		cmocka_unit_test(lost_packets_are_said_with_what_they_cost),
+		cmocka_unit_test(what_held_tcp_back_is_said_with_what_sets_it),
 		cmocka_unit_test(an_idle_faster_interface_is_named_with_the_variable),
 		cmocka_unit_test(jumbo_frames_are_for_links_that_are_full),
 		cmocka_unit_test(without_samples_nothing_is_said),

@@ -242,6 +242,21 @@ static void the_rank_whose_link_is_busy_all_the_time_is_slow(void **state)
 	lw_run_free(run);
 }
 
+static void a_port_used_again_is_counted_once(void **state)
+{
+	struct lw_run *run;
+
+	(void)state;
+	net_run_begin(2);
+	net_run_add_link(0, 1, 40e6, 40e6, 50);
+	net_run_add_link(0, 1, 20e6, 20e6, 50);
+	run = net_run_analyze(2);
+	assert_int_equal(run->ends.n, 4);
+	assert_near(run->network.links.at[0].run_bytes, 60e6, 1e-9);
+	assert_near(run->network.links.at[0].acked_bytes, 60e6, 1e-9);
+	lw_run_free(run);
+}
+
 static void a_counter_of_drops_that_grew_is_shown(void **state)
 {
 	struct lw_run *run;
@@ -315,6 +330,7 @@ static void packets_tell_bytes_of_an_operation_to_the_millisecond(void **state)
 	(void)state;
 	net_run_begin(2);
 	net_run_exchange(0, 1, 60e6);
+	net_run_add_capture(1, 0, 2000000000);
 	for (int r = 0; r < 2; r++) /* all of a second's bytes in the milliseconds of operations */
 		net_run_add(
 			"INSERT INTO flow VALUES(%d, 1, 'tcp', '10.0.0.%d', %d, '10.0.0.%d', %d, NULL, %d, 1, NULL, 0, 0, 1448, 0, 0);"
@@ -335,45 +351,6 @@ static void packets_tell_bytes_of_an_operation_to_the_millisecond(void **state)
 	lw_run_free(run);
 }
 
-static void add_queue(int from, int to, int number, int peer_number, double bytes)
-{
-	net_run_add("INSERT INTO rdma_port VALUES(%d, 0, 1, NULL, 1, 3, '10.9.0.%d', 0);"
-		    "INSERT INTO rdma_qp VALUES(%d, 0, 2, 1, %d, 2, 0, 1, %d, '10.9.0.%d', 0, 0);",
-		from + 1, from + 1, from + 1, number, peer_number, to + 1);
-	for (int i = 0; i < 10; i++) /* and one that failed */
-		net_run_add(
-			"INSERT INTO rdma_work SELECT id, %d, %d00000000, %d00000000, 2, 1, NULL, %.0f, 1, 0, 0 FROM thread WHERE process_id = %d AND role = 1;",
-			i, i, i + 1, bytes / 10, from + 1);
-	net_run_add(
-		"INSERT INTO rdma_work SELECT id, 11, 5, 6, 2, 1, NULL, 999, 1, 5, 0 FROM thread WHERE process_id = %d AND role = 1;",
-		from + 1);
-}
-
-static void queue_pairs_are_links_too(void **state)
-{
-	const struct lw_net_link *link;
-	struct lw_run *run;
-
-	(void)state;
-	net_run_begin(3);
-	for (int r = 0; r < 3; r++)
-		add_queue(r, (r + 1) % 3, 17, 18,
-			40e6); /* numbers are of their device: all the same */
-	for (int r = 0; r < 3; r++)
-		net_run_add(
-			"INSERT INTO rdma_qp VALUES(%d, 0, 2, 2, 18, 2, 0, 1, 17, '10.9.0.%d', 0, 0);",
-			r + 1, (r + 2) % 3 + 1);
-	run = net_run_analyze(3);
-	assert_algorithm(run, LW_ALGORITHM_RING);
-	link = &run->network.links.at[0];
-	assert_int_equal(link->from, 0);
-	assert_int_equal(link->to, 1);
-	assert_near(link->run_bytes, 40e6, 1e-9);
-	assert_near(link->rdma_bytes, 40e6, 1e-9);
-	assert_true(isnan(link->acked_bytes));
-	lw_run_free(run);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -386,10 +363,10 @@ int main(void)
 		cmocka_unit_test(what_the_job_sent_before_its_nic_was_read_is_not_held_against_it),
 		cmocka_unit_test(input_of_a_rank_is_told_from_gradients),
 		cmocka_unit_test(the_rank_whose_link_is_busy_all_the_time_is_slow),
+		cmocka_unit_test(a_port_used_again_is_counted_once),
 		cmocka_unit_test(a_counter_of_drops_that_grew_is_shown),
 		cmocka_unit_test(bytes_are_those_sent_while_the_operation_ran),
 		cmocka_unit_test(packets_tell_bytes_of_an_operation_to_the_millisecond),
-		cmocka_unit_test(queue_pairs_are_links_too),
 		cmocka_unit_test(impossible_rows_are_counted_and_not_used),
 	};
 

@@ -9,7 +9,12 @@
 #include <cmocka.h>
 #include <pthread.h>
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "tracer/hook_verbs.h"
+#include "tracer/verbs_match.h"
 
 static uint32_t live = 1;
 const volatile uint32_t *lw_live = &live;
@@ -19,11 +24,16 @@ enum { MAX_RECORDS = 4096 };
 static struct lw_event records[MAX_RECORDS]; /* of RDMA_WORK, the first ones */
 static _Atomic uint32_t n_records;
 static _Atomic uint64_t n_recorded_bytes, n_lost;
+static uint32_t n_refusals;             /* of the hook */
+static enum lw_loss_reason lost_reason; /* the last one */
+static _Atomic uint32_t n_unused;       /* receives, of the queue pair that ended last */
 
 void lw_record(const struct lw_event *event)
 {
 	uint32_t at;
 
+	if (event->kind == LW_EV_RDMA_QP && event->op == LW_RDMA_QP_ENDED)
+		atomic_store(&n_unused, event->rdma_qp.n_unused_receives);
 	if (event->kind != LW_EV_RDMA_WORK)
 		return;
 	at = atomic_fetch_add(&n_records, 1);
@@ -34,7 +44,8 @@ void lw_record(const struct lw_event *event)
 
 void lw_loss(enum lw_loss_reason reason, uint64_t n, const char *where)
 {
-	(void)reason, (void)where;
+	(void)where;
+	lost_reason = reason;
 	atomic_fetch_add(&n_lost, n);
 }
 
@@ -53,7 +64,8 @@ bool lw_hook_wanted(const char *name)
 void lw_hook_report(
 	const char *name, enum lw_hook_status status, uint32_t n_slots, const char *detail)
 {
-	(void)name, (void)status, (void)n_slots, (void)detail;
+	(void)name, (void)n_slots, (void)detail;
+	n_refusals += status == LW_HOOK_REFUSED;
 }
 
 uint64_t lw_string_z(const char *text)
@@ -87,7 +99,7 @@ static struct lw_qp *make_qp(uint8_t flags, uintptr_t srq)
 	struct lw_qp *qp;
 
 	assert_true(lw_verbs_begin());
-	qp = lw_qp_created(&facts);
+	qp = lw_qp_created(&facts, lw_now_ns());
 	assert_non_null(qp);
 	atomic_store(&n_records, 0);
 	atomic_store(&n_recorded_bytes, 0);
@@ -207,6 +219,228 @@ static void what_is_refused_leaves_no_trace(void **state)
 	assert_int_equal(n_recorded_bytes, 23);
 }
 
+/* Thread A's post is refused, and what thread B posted behind it is taken and completes. */
+static void post_two_of_which_the_first_is_refused(
+	struct lw_qp *qp, enum lw_queue queue, uint64_t wr_id, bool is_polled)
+{
+	const struct lw_work works[2] = {
+		{.queue = (uint8_t)queue, .op = LW_RDMA_RECV, .wr_id = 1000000 + wr_id},
+		{.queue = (uint8_t)queue, .op = LW_RDMA_RECV, .wr_id = wr_id}};
+	struct lw_post calls[2];
+	bool is_in;
+
+	for (int i = 0; i < 2; i++) {
+		lw_post_begin(&calls[i]);
+		is_in = lw_qp_enter(qp);
+		lw_work_post(qp, is_in, &works[i], &calls[i]);
+		lw_qp_leave(qp, is_in);
+	}
+	lw_post_end(qp, queue, &calls[1], 0);
+	lw_post_end(qp, queue, &calls[0], 1);
+	if (is_polled)
+		poll(qp, queue, wr_id, 0);
+}
+
+static void what_is_refused_in_the_middle_leaves_no_trace(void **state)
+{
+	(void)state;
+	for (enum lw_queue queue = LW_QUEUE_SEND; queue <= LW_QUEUE_RECV; queue++) {
+		struct lw_qp *qp = make_qp(0, 0);
+		uint32_t n_before = lw_verbs_tables->n_works;
+
+		for (uint64_t i = 0; i < 1000; i++)
+			post_two_of_which_the_first_is_refused(qp, queue, i, true);
+		assert_int_equal(n_records, 1000);
+		for (uint32_t i = 0; i < 1000; i++)
+			assert_int_equal(records[i].rdma_work.flags & LW_RDMA_UNTIMED, 0);
+		assert_int_equal(qp->lists[queue].n, 0);
+		assert_true(lw_verbs_tables->n_works <= n_before + 8);
+		lw_qp_ended(qp);
+		assert_int_equal(n_unused, 0);
+	}
+}
+
+/* They are neither searched through, nor left unused when the queue pair ends. */
+static void what_is_refused_hides_nothing_behind_it(void **state)
+{
+	struct lw_qp *qp = make_qp(0, 0);
+
+	(void)state;
+	for (uint64_t i = 0; i < 600; i++)
+		post_two_of_which_the_first_is_refused(qp, LW_QUEUE_RECV, i, false);
+	poll(qp, LW_QUEUE_RECV, 250, 0);
+	lw_qp_ended(qp);
+	assert_int_equal(n_unused, 599);
+}
+
+/* All of the pool, but @n_left, for as long as a test needs it. */
+static uint32_t *empty_pool(uint32_t n_left, uint32_t *ret_n)
+{
+	uint32_t *taken = calloc(LW_WORKS_MAX, sizeof(*taken)), n = 0;
+
+	assert_non_null(taken);
+	while ((taken[n] = lw_work_take_any()))
+		n++;
+	while (n_left--)
+		lw_work_give_any(taken[--n]);
+	*ret_n = n;
+	return taken;
+}
+
+static void fill_pool(uint32_t *taken, uint32_t n)
+{
+	while (n)
+		lw_work_give_any(taken[--n]);
+	free(taken);
+}
+
+/* As hook_verbs_wr.c does it. */
+static void add_to_batch(struct lw_qp *qp, uint64_t wr_id, uint64_t bytes, bool is_signalled)
+{
+	struct lw_work *work = lw_batch_add(qp, is_signalled);
+
+	if (work) {
+		work->op = LW_RDMA_SEND;
+		work->wr_id = wr_id;
+		work->flags = is_signalled ? 0 : LW_RDMA_UNSIGNALLED;
+	}
+	work = lw_batch_last(qp);
+	if (work)
+		work->bytes += bytes;
+}
+
+static void post_batch(struct lw_qp *qp, bool is_refused)
+{
+	uint32_t n = qp->batch.list.n + qp->batch.n_untracked;
+	struct lw_post call;
+
+	lw_post_begin(&call);
+	lw_batch_post(qp, &call);
+	lw_post_end(qp, LW_QUEUE_SEND, &call, is_refused ? n : 0);
+}
+
+static void a_batch_without_room_keeps_the_bytes_of_others_away(void **state)
+{
+	struct lw_qp *qp = make_qp(0, 0);
+	uint32_t n, *taken = empty_pool(1, &n);
+
+	(void)state;
+	add_to_batch(qp, 1, 100, true);
+	add_to_batch(qp, 2, 900, true);
+	add_to_batch(qp, 3, 900, false);
+	post_batch(qp, false);
+	poll(qp, LW_QUEUE_SEND, 1, 0);
+	poll(qp, LW_QUEUE_SEND, 2, 0);
+	add_to_batch(qp, 4, 900, true);
+	post_batch(qp, true);
+	fill_pool(taken, n);
+	lw_verbs_flush();
+	assert_int_equal(n_records, 1);
+	expect(0, 100, 0, 0);
+	assert_int_equal(n_lost, 2);
+	assert_int_equal(qp->n_untracked[LW_QUEUE_SEND], 0);
+	lw_qp_ended(qp);
+}
+
+/* A completion is expected only of what asked for one. */
+static void posts_without_room_are_awaited_if_they_complete(void **state)
+{
+	struct lw_qp *qp = make_qp(0, 0);
+	uint32_t n, *taken = empty_pool(0, &n);
+
+	(void)state;
+	post(qp, LW_QUEUE_SEND, 1, false, 0);
+	post(qp, LW_QUEUE_SEND, 2, true, 0);
+	post(qp, LW_QUEUE_SEND, 3, true, 1);
+	post(qp, LW_QUEUE_RECV, 4, true, 0);
+	fill_pool(taken, n);
+	poll(qp, LW_QUEUE_SEND, 2, 0);
+	poll(qp, LW_QUEUE_RECV, 4, 0);
+	post(qp, LW_QUEUE_SEND, 5, true, 0);
+	poll(qp, LW_QUEUE_SEND, 99, 0); /* not of the one that was not followed: that is over */
+	lw_verbs_flush();
+	assert_int_equal(n_lost, 3);
+	assert_int_equal(n_records, 2);
+	expect(0, 77, 0, LW_RDMA_UNTIMED);
+	expect(1, 15, 0, 0);
+	lw_qp_ended(qp);
+}
+
+static void what_nobody_can_look_at_any_more_is_counted(void **state)
+{
+	struct lw_qp *qp = make_qp(0, 0);
+
+	(void)state;
+	for (uint64_t i = 0; i < 3; i++)
+		post(qp, LW_QUEUE_SEND, i, true, 0);
+	atomic_store(&qp->is_held, 1); /* by a thread that no longer runs */
+	lw_qp_flush(qp);
+	assert_int_equal(n_lost, 3);
+	assert_int_equal(lost_reason, LW_LOSS_UNENDED);
+	atomic_store(&qp->is_held, 0);
+	lw_qp_flush(qp);
+	assert_int_equal(n_records, 3);
+	lw_qp_ended(qp);
+}
+
+/* First of all tests: no tables are mapped. */
+static void a_process_without_memory_says_so_and_its_child_too(void **state)
+{
+	const struct rlimit none = {0, 0};
+	pid_t child = fork();
+	int status;
+
+	(void)state;
+	if (child == 0) {
+		setrlimit(RLIMIT_AS, &none);
+		for (int i = 0; i < 3; i++)
+			if (lw_verbs_begin())
+				_exit(1);
+		live = 0; /* as in a forked child */
+		lw_verbs_begin();
+		_exit(n_refusals == 2 ? 0 : 2);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static void a_forked_child_tells_its_first_loss_at_once(void **state)
+{
+	int status;
+	pid_t child;
+
+	(void)state;
+	assert_true(lw_verbs_begin());
+	lw_verbs_lose(LW_LOSS_UNSEEN, 1); /* the first perhaps, and not the last */
+	atomic_store(&n_lost, 0);
+	lw_verbs_lose(LW_LOSS_UNSEEN, 1);
+	assert_int_equal(n_lost, 0);
+	child = fork();
+	if (child == 0) {
+		lw_verbs_lose(LW_LOSS_UNSEEN, 7);
+		_exit(n_lost == 7 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	lw_verbs_flush();
+}
+
+/* Two hooks may see one being made; an older one of the same number has ended unseen. */
+static void a_queue_pair_is_made_once(void **state)
+{
+	const struct lw_qp_facts facts = {.context = 0x3000, .number = 1};
+	int64_t start_ns = lw_now_ns();
+	struct lw_qp *qp = lw_qp_created(&facts, start_ns);
+	uint32_t serial = qp->serial;
+
+	(void)state;
+	assert_ptr_equal(lw_qp_created(&facts, start_ns), qp);
+	assert_int_equal(qp->serial, serial);
+	qp = lw_qp_created(&facts, lw_now_ns());
+	assert_int_equal(qp->serial, serial + 1);
+	lw_qp_ended(qp);
+}
+
 static void failures_are_put_on_the_right_queue(void **state)
 {
 	struct lw_qp *qp = make_qp(0, 0);
@@ -303,7 +537,7 @@ static void *churn(void *argument)
 		.context = (uintptr_t)argument, .number = 7, .is_signalling_known = true};
 
 	for (int i = 0; i < 3000; i++) {
-		struct lw_qp *qp = lw_qp_created(&facts);
+		struct lw_qp *qp = lw_qp_created(&facts, lw_now_ns());
 
 		if (!qp)
 			continue; /* the short lock was not to be had: counted */
@@ -335,10 +569,18 @@ static void queue_pairs_come_and_go_in_several_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_process_without_memory_says_so_and_its_child_too),
 		cmocka_unit_test(a_later_completion_ends_what_asked_for_none),
 		cmocka_unit_test(whether_all_is_signalled_is_learned_only_where_nothing_asks),
 		cmocka_unit_test(completions_may_come_here_out_of_order),
 		cmocka_unit_test(what_is_refused_leaves_no_trace),
+		cmocka_unit_test(what_is_refused_in_the_middle_leaves_no_trace),
+		cmocka_unit_test(what_is_refused_hides_nothing_behind_it),
+		cmocka_unit_test(a_batch_without_room_keeps_the_bytes_of_others_away),
+		cmocka_unit_test(posts_without_room_are_awaited_if_they_complete),
+		cmocka_unit_test(what_nobody_can_look_at_any_more_is_counted),
+		cmocka_unit_test(a_forked_child_tells_its_first_loss_at_once),
+		cmocka_unit_test(a_queue_pair_is_made_once),
 		cmocka_unit_test(failures_are_put_on_the_right_queue),
 		cmocka_unit_test(a_completion_of_an_ended_queue_pair_is_counted),
 		cmocka_unit_test(receives_of_a_shared_queue_are_found_by_their_id),

@@ -78,7 +78,7 @@ static void find_gid(struct rig *rig)
 	}
 }
 
-void rig_open(struct rig *rig)
+void rig_open_device(struct rig *rig)
 {
 	struct ibv_device **list;
 	int n = 0;
@@ -89,6 +89,10 @@ void rig_open(struct rig *rig)
 	rig->context = v.ibv_open_device(list[0]);
 	must(rig->context);
 	v.ibv_free_device_list(list);
+}
+
+void rig_fill(struct rig *rig)
+{
 	rig->pd = v.ibv_alloc_pd(rig->context);
 	rig->buffer = calloc(1, RIG_BYTES);
 	rig->mr = v.ibv_reg_mr(rig->pd, rig->buffer, RIG_BYTES,
@@ -100,6 +104,12 @@ void rig_open(struct rig *rig)
 	find_gid(rig);
 }
 
+void rig_open(struct rig *rig)
+{
+	rig_open_device(rig);
+	rig_fill(rig);
+}
+
 void rig_close(struct rig *rig)
 {
 	must(v.ibv_destroy_cq(rig->cq) == 0);
@@ -107,6 +117,11 @@ void rig_close(struct rig *rig)
 	must(v.ibv_dealloc_pd(rig->pd) == 0);
 	must(v.ibv_close_device(rig->context) == 0);
 	free(rig->buffer);
+}
+
+bool rig_is_real(const struct rig *rig)
+{
+	return strncmp(rig->context->device->name, "fake", 4) != 0;
 }
 
 static const struct ibv_qp_cap cap = {.max_send_wr = RIG_DEPTH,
@@ -140,10 +155,15 @@ struct ibv_qp *rig_qp_ex(struct rig *rig)
 		.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE |
 				  IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM};
 	struct verbs_context *extended = verbs_get_ctx_op(rig->context, create_qp_ex);
+	struct ibv_qp *(*create)(struct ibv_context *, struct ibv_qp_init_attr_ex *);
 	struct ibv_qp *qp;
 
 	must(extended);
-	qp = extended->create_qp_ex(rig->context, &attr);
+	create = extended->create_qp_ex;
+	if (getenv("RIG_DV")) /* of the provider, as mlx5dv has it */
+		create = (__typeof__(create))dlsym(RTLD_DEFAULT, "fakedv_create_qp");
+	must(create);
+	qp = create(rig->context, &attr);
 	must(qp);
 	return qp;
 }
@@ -166,7 +186,7 @@ void rig_connect_to(struct rig *rig, struct ibv_qp *qp, uint32_t peer, const uni
 		.max_dest_rd_atomic = 1,
 		.max_rd_atomic = 1,
 		.min_rnr_timer = 1,
-		.timeout = 14,
+		.timeout = 18, /* 1 s: an emulated host may stand still for long */
 		.retry_cnt = 7,
 		.rnr_retry = 0,
 		.ah_attr = {.is_global = 1,

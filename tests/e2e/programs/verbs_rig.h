@@ -25,6 +25,7 @@
 	X(ibv_reg_mr, "IBVERBS_1.1")                                                               \
 	X(ibv_reg_mr_iova2, "IBVERBS_1.8")                                                         \
 	X(ibv_reg_dmabuf_mr, "IBVERBS_1.12")                                                       \
+	X(ibv_rereg_mr, "IBVERBS_1.1")                                                             \
 	X(ibv_dereg_mr, "IBVERBS_1.1")                                                             \
 	X(ibv_create_cq, "IBVERBS_1.1")                                                            \
 	X(ibv_destroy_cq, "IBVERBS_1.1")                                                           \
@@ -62,10 +63,13 @@ struct rig {
 	} while (0)
 void rig_fail(const char *condition, const char *file, int line) __attribute__((noreturn));
 
-void rig_load(void);   /* the library: linked, or by dlopen and dlvsym */
-void rig_unload(void); /* by dlclose, where that applies */
-void rig_open(struct rig *rig);
+void rig_load(void);            /* the library: linked, or by dlopen and dlvsym */
+void rig_unload(void);          /* by dlclose, where that applies */
+void rig_open(struct rig *rig); /* both of these */
+void rig_open_device(struct rig *rig);
+void rig_fill(struct rig *rig);
 void rig_close(struct rig *rig);
+bool rig_is_real(const struct rig *rig); /* not the double */
 
 struct ibv_qp *rig_qp(struct rig *rig, struct ibv_srq *srq, bool is_signal_all);
 struct ibv_qp *rig_qp_ex(struct rig *rig);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collector/device.h"
+#include "collector/tap.h"
 
 #include <net/if.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ enum { BLOCK_MS = 50 };
  * less when there is less. */
 enum { RING_BYTES = 32 << 20 };
 
-const char *lw_device_link_name(pcap_t *pcap)
+const char *lw_tap_link_name(pcap_t *pcap)
 {
 	const char *name = pcap_datalink_val_to_name(pcap_datalink(pcap));
 
@@ -83,7 +83,7 @@ static int set_up(pcap_t *pcap, const char *device)
 	return 0;
 }
 
-int lw_device_open(const char *device, pcap_t **ret_pcap)
+int lw_tap_open(const char *device, pcap_t **ret_pcap)
 {
 	char error[PCAP_ERRBUF_SIZE] = "";
 	pcap_t *pcap;
@@ -98,7 +98,7 @@ int lw_device_open(const char *device, pcap_t **ret_pcap)
 		status = say_why_not(device, pcap, code);
 	else if (!lw_packet_knows_link(pcap_datalink(pcap)))
 		status = lw_fail(LW_ERR_IO, "%s: is a link of type %s, which cannot be decoded",
-			device, lw_device_link_name(pcap));
+			device, lw_tap_link_name(pcap));
 	else if (pcap_setnonblock(pcap, 1, error) < 0)
 		status = lw_fail(LW_ERR_IO, "%s: %s", device, error);
 	if (status < 0) {
@@ -109,7 +109,7 @@ int lw_device_open(const char *device, pcap_t **ret_pcap)
 	return LW_OK;
 }
 
-uint32_t lw_device_mtu(const char *device)
+uint32_t lw_tap_mtu(const char *device)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct ifreq request = {0};
@@ -122,7 +122,7 @@ uint32_t lw_device_mtu(const char *device)
 	return is_known ? (uint32_t)request.ifr_mtu : 0;
 }
 
-int lw_device_filter(pcap_t *pcap, const char *text, const struct bpf_program *also)
+int lw_tap_filter(pcap_t *pcap, const char *text, const struct bpf_program *also)
 {
 	struct bpf_program own, both;
 	int status = lw_filter_compile(pcap, text, &own);

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* network_words.c - in words: how much of the links operations reach, and what slowed them. For report and views. */
+#include <math.h>
+#include <stdarg.h>
+
+#include "analyzer/emit/report.h"
+#include "base/units.h"
+
+static int number_of(const struct lw_run *run, int32_t rank)
+{
+	return run->ranks.at[rank].rank;
+}
+
+__attribute__((format(printf, 3, 4))) static void append(
+	char text[LW_NET_WORDS_BYTES], size_t *n, const char *format, ...)
+{
+	va_list arguments;
+	int added;
+
+	va_start(arguments, format);
+	added = vsnprintf(text + *n, LW_NET_WORDS_BYTES - *n, format, arguments);
+	va_end(arguments);
+	*n += added > 0 ? (size_t)added : 0;
+	if (*n >= LW_NET_WORDS_BYTES)
+		*n = LW_NET_WORDS_BYTES - 1;
+}
+
+const char *lw_capacity_name(enum lw_capacity_from from)
+{
+	static const char *const names[] = {[LW_CAPACITY_NONE] = "not known",
+		[LW_CAPACITY_PLATEAU] = "plateau",
+		[LW_CAPACITY_BUSY] = "at least",
+		[LW_CAPACITY_SPEED] = "nominal"};
+
+	return names[from];
+}
+
+/* ---- what operations reach ------------------------------------------------------------------------- */
+
+static const char *const reason_words[LW_N_REASONS] = {
+	[LW_REASON_LATENCY] = "of the time is what an operation costs whatever its size",
+	[LW_REASON_WINDOW] =
+		"of the time in operations a receiver's window held TCP back, see below",
+	[LW_REASON_BUFFER] = "of the time in operations a send buffer held TCP back, see below",
+	[LW_REASON_SLOWED] = "of the time was lost by operations that something slowed",
+	[LW_REASON_CORES] = "of a step ranks that had to compute waited for a core",
+	[LW_REASON_IDLE] =
+		"of the time in operations nothing was in flight there: its rank waited, added up, copied"};
+
+const char *lw_reach_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES])
+{
+	const struct lw_net_reach *reach = &run->network.reach;
+	const struct lw_net_rank *rank;
+	char unit[3][LW_UNIT_TEXT_BYTES];
+	size_t n = 0;
+
+	text[0] = '\0';
+	if (reach->rank == LW_NONE)
+		return text;
+	rank = &run->network.ranks.at[reach->rank];
+	append(text, &n, "%.0f %% of what the way out of rank %d carries (%s %s)",
+		100 * reach->mean_frac, number_of(run, reach->rank),
+		lw_capacity_name((enum lw_capacity_from)rank->capacity_from),
+		lw_rate_format(rank->capacity_bytes_per_s, unit[0]));
+	if (!isnan(reach->fitted_frac))
+		append(text, &n, ", %.0f %% by the fitted cost of a byte (%s)",
+			100 * reach->fitted_frac,
+			lw_rate_format(rank->fitted_bytes_per_s, unit[1]));
+	if (!lw_net_is_low(reach))
+		return text;
+	for (int i = 0; i < LW_N_REASONS; i++)
+		if (reach->reasons >> i & 1)
+			append(text, &n, "; %.0f %% %s", 100 * reach->reason[i], reason_words[i]);
+	if (!reach->reasons)
+		append(text, &n, "; nothing that was recorded says why not more");
+	return text;
+}
+
+/* ---- what slowed them ------------------------------------------------------------------------------ */
+
+static const char *amount_text(int cause, double amount, char text[LW_UNIT_TEXT_BYTES])
+{
+	if (cause == LW_CAUSE_RESENT || cause == LW_CAUSE_DEVICE)
+		snprintf(text, LW_UNIT_TEXT_BYTES, "%.0f", amount);
+	else
+		lw_ns_format(amount, text);
+	return text;
+}
+
+static void add_what(const struct lw_run *run, int cause, char *text, size_t *n)
+{
+	static const char *const verbs[LW_N_CAUSES] = {[LW_CAUSE_RESENT] = "sent again: ",
+		[LW_CAUSE_WINDOW] = "held TCP back for ",
+		[LW_CAUSE_BUFFER] = "held TCP back for ",
+		[LW_CAUSE_QUEUE] = "round trips far above the usual for ",
+		[LW_CAUSE_DEVICE] = ""};
+	const struct lw_net_caused *caused = &run->network.slowed.by[cause];
+	char unit[2][LW_UNIT_TEXT_BYTES];
+
+	if (caused->counter)
+		append(text, n, "%s of %s", caused->counter, run->nics.at[caused->nic].name);
+	append(text, n, "%s%s%s", verbs[cause], caused->counter ? " grew by " : "",
+		amount_text(cause, caused->amount, unit[0]));
+	if (caused->from != LW_NONE)
+		append(text, n, ", most from rank %d to %d (%s)", number_of(run, caused->from),
+			number_of(run, caused->to),
+			amount_text(cause, caused->worst_amount, unit[1]));
+}
+
+void lw_caused_ops_text(
+	const struct lw_net_caused *caused, char text[LW_NET_WORDS_BYTES], size_t *n)
+{
+	static const char *const against[] = {[LW_AGAINST_NONE] = "",
+		[LW_AGAINST_CALM] = "",
+		[LW_AGAINST_FIT] = ", against a cost fitted to those without",
+		[LW_AGAINST_FASTEST] = ", against the fastest tenth of their size"};
+	char unit[2][LW_UNIT_TEXT_BYTES];
+
+	if (!caused->n_hit)
+		return;
+	append(text, n, "; %u", caused->n_compared ? caused->n_compared : caused->n_hit);
+	if (caused->n_compared)
+		append(text, n, " of %u", caused->n_ops);
+	append(text, n, " operations ran meanwhile (times within %s)",
+		lw_ns_format(caused->resolution_ns, unit[0]));
+	if (!caused->n_compared)
+		append(text, n, ", none of their kind without: what it cost cannot be told");
+	else if (!caused->n_slowed)
+		append(text, n, ", no slower than others");
+	else
+		append(text, n, ", %u of them slowed by %.0f %%, %s in all%s", caused->n_slowed,
+			100 * caused->normal_frac, lw_ns_format(caused->lost_ns, unit[1]),
+			against[caused->against]);
+	if (caused->n_slowed > caused->n_alone && caused->n_alone)
+		append(text, n, " (%s of it where nothing else did)",
+			lw_ns_format(caused->lost_alone_ns, unit[0]));
+	else if (caused->n_slowed && !caused->n_alone)
+		append(text, n, " (something else did too)");
+}
+
+const char *lw_caused_text(const struct lw_run *run, int cause, char text[LW_NET_WORDS_BYTES])
+{
+	size_t n = 0;
+
+	text[0] = '\0';
+	add_what(run, cause, text, &n);
+	lw_caused_ops_text(&run->network.slowed.by[cause], text, &n);
+	return text;
+}
+
+const char *lw_slowed_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES])
+{
+	const struct lw_net_slowed *slowed = &run->network.slowed;
+	const struct lw_net_caused *most = &slowed->by[0], *caused;
+	char unit[LW_UNIT_TEXT_BYTES];
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (caused = slowed->by; caused < slowed->by + LW_N_CAUSES; caused++)
+		if (caused->lost_ns > most->lost_ns)
+			most = caused;
+	if (!most->n_slowed)
+		return text;
+	append(text, &n, "%u of %u operations, %s in all: %s", slowed->n_slowed, slowed->n_ops,
+		lw_ns_format(slowed->lost_ns, unit),
+		lw_net_cause_name((enum lw_net_cause)(most - slowed->by)));
+	if (most->from != LW_NONE)
+		append(text, &n, ", from rank %d to %d", number_of(run, most->from),
+			number_of(run, most->to));
+	else if (most->counter)
+		append(text, &n, ", %s of %s", most->counter, run->nics.at[most->nic].name);
+	for (caused = slowed->by; caused < slowed->by + LW_N_CAUSES; caused++)
+		if (caused != most && caused->n_slowed)
+			append(text, &n, "; %s",
+				lw_net_cause_name((enum lw_net_cause)(caused - slowed->by)));
+	return text;
+}
