@@ -96,6 +96,7 @@ struct lw_packet_flow { /* one direction between two ends, as captured */
 	int32_t from_rank, to_rank; /* as the collector said, else by the addresses of ends */
 	bool is_other;
 	bool is_roce;
+	bool is_whole;      /* its capture kept all of it by the ms: of its own job, or a file */
 	bool is_repeat;     /* another capture saw it too, and that one counts */
 	int64_t clock;      /* of its times; compares with that of a rank */
 	int64_t capture_id; /* of its store */

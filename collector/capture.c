@@ -2,6 +2,7 @@
 #include "collector/capture.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -19,14 +20,22 @@
 #include "collector/tap.h"
 
 #define HAND_OVER_NS (100 * LW_NS_PER_MS)
-#define ALL_FLOWS_NS LW_NS_PER_S          /* so often totals of known flows are handed over */
+#define ALL_FLOWS_NS LW_NS_PER_S        /* so often totals of known flows are handed over */
+#define FORGET_NS    (60 * LW_NS_PER_S) /* a stranger that is silent so long gives its place back */
 #define REST_NS      (150 * LW_NS_PER_MS) /* after this time the last block was handed to us */
 
 enum { MAX_BINS = 1 << 16 };     /* that wait for the writer; beyond it bins grow */
+enum { MAX_ERRORS = 1000 };      /* of a device that is still there */
 enum { MAX_DISPATCH = 1 << 14 }; /* packets between two looks at the clock */
+
+struct news { /* of a flow of the job's */
+	struct lw_flow_key key;
+	bool is_sent, is_over;
+};
 
 struct lw_capture {
 	char device[64], also[LW_FILTER_BYTES / 2], link_type[32];
+	struct bpf_program also_program; /* bf_len 0 = nothing */
 	int64_t start_ns;
 	pcap_t *pcap;
 	int stop_fd;
@@ -38,19 +47,20 @@ struct lw_capture {
 	struct lw_packet_clock clock;
 	struct lw_packet_batch filling;
 	int link;
+	unsigned int interface, n_errors; /* index; 0 = all of them */
 	uint64_t n_dropped;
 	unsigned int last_dropped; /* libpcap's counter, which wraps */
 	int64_t stats_ns, handed_ns, all_flows_ns;
 	uint64_t last_strangers;
 	bool is_narrow, is_broken;
-	size_t n_expected;
+	struct lw_filter_peers peers; /* of the job; one that was stays */
 	char in_force[LW_FILTER_BYTES];
 
 	pthread_mutex_t lock; /* of all below */
 	struct lw_packet_batch ready;
-	lw_vec(struct lw_connection) connections;
+	lw_vec(struct news) news;
 	bool has_ready, has_new_filter, is_stopping;
-	char filter[LW_FILTER_BYTES];
+	char filter[2 * LW_FILTER_BYTES]; /* with the user's */
 
 	struct lw_packet_batch taken; /* the owner's */
 };
@@ -69,13 +79,25 @@ static bool emit(void *user, const struct lw_packet_bin *bin)
 	return c->filling.bins.n < MAX_BINS && lw_vec_push(&c->filling.bins, *bin) == LW_OK;
 }
 
-int lw_capture_open(const char *device, const char *filter, struct lw_capture **ret_capture)
+static void tell_filter(struct lw_capture *c)
+{
+	snprintf(c->filter, sizeof(c->filter), "%s%s%s%s", c->in_force, *c->also ? " or (" : "",
+		c->also, *c->also ? ")" : "");
+}
+
+int lw_capture_open(
+	const char *device, const char *filter, struct pcap *tap, struct lw_capture **ret_capture)
 {
 	struct lw_capture *c = calloc(1, sizeof(*c));
+	struct pcap_stat stat;
 	int status = LW_OK;
 
-	if (!c)
+	if (!c) {
+		if (tap)
+			pcap_close(tap);
 		return lw_fail(LW_ERR_NOMEM, "no memory");
+	}
+	c->pcap = tap;
 	c->stop_fd = -1;
 	pthread_mutex_init(&c->lock, NULL);
 	snprintf(c->device, sizeof(c->device), "%s", device && *device ? device : LW_CAPTURE_ANY);
@@ -83,24 +105,28 @@ int lw_capture_open(const char *device, const char *filter, struct lw_capture **
 		status = lw_fail(LW_ERR_LIMIT, "the filter expression is too long");
 	else
 		snprintf(c->also, sizeof(c->also), "%s", filter ? filter : "");
-	if (status == LW_OK)
+	if (status == LW_OK && !tap)
 		status = lw_tap_open(c->device, &c->pcap);
-	/* The user's expression first, alone: then libpcap's complaint is about that. */
 	if (status == LW_OK && *c->also)
-		status = lw_tap_filter(c->pcap, c->also);
+		status = lw_filter_compile(c->pcap, c->also, &c->also_program);
 	c->link = status == LW_OK ? pcap_datalink(c->pcap) : 0;
 	if (status == LW_OK)
-		status = lw_filter_text(NULL, 0, c->link == LW_LINK_ETHERNET, c->also, c->in_force,
-			sizeof(c->in_force));
+		status = lw_filter_text(
+			&c->peers, c->link == LW_LINK_ETHERNET, c->in_force, sizeof(c->in_force));
 	if (status == LW_OK)
-		status = lw_tap_filter(c->pcap, c->in_force);
+		status = lw_tap_filter(c->pcap, c->in_force, &c->also_program);
 	if (status == LW_OK)
 		status = lw_flows_open(&c->flows, LW_FLOWS_DEFAULT, emit, c);
+	if (status == LW_OK)
+		status = lw_flows_sum_strangers(&c->flows);
 	if (status < 0) {
 		lw_capture_close(c);
 		return status;
 	}
-	strcpy(c->filter, c->in_force);
+	tell_filter(c);
+	if (pcap_stats(c->pcap, &stat) == 0)
+		c->last_dropped = stat.ps_drop;
+	c->interface = strcmp(c->device, LW_CAPTURE_ANY) ? if_nametoindex(c->device) : 0;
 	snprintf(c->link_type, sizeof(c->link_type), "%s", lw_tap_link_name(c->pcap));
 	c->flows.mtu_bytes = strcmp(c->device, LW_CAPTURE_ANY) ? lw_tap_mtu(c->device) : 0;
 	c->start_ns = lw_packet_clock_read(&c->clock);
@@ -119,15 +145,25 @@ struct lw_capture_row lw_capture_describe(const struct lw_capture *c)
 		.start_ns = c->start_ns};
 }
 
-int lw_capture_expect(struct lw_capture *c, const struct lw_connection *connection)
+static int tell(struct lw_capture *c, const struct news *one)
 {
 	int status;
 
 	pthread_mutex_lock(&c->lock);
-	status = c->connections.n < LW_FLOWS_DEFAULT ? lw_vec_push(&c->connections, *connection)
-						     : LW_OK; /* it takes a stranger's place */
+	status = lw_vec_push(&c->news, *one);
 	pthread_mutex_unlock(&c->lock);
 	return status;
+}
+
+int lw_capture_expect(struct lw_capture *c, const struct lw_flow_key *key, bool is_sent)
+{
+	return tell(c, &(struct news){.key = *key, .is_sent = is_sent});
+}
+
+void lw_capture_forget(struct lw_capture *c, const struct lw_flow_key *key)
+{
+	/* without memory for that it keeps its place */
+	(void)tell(c, &(struct news){.key = *key, .is_over = true});
 }
 
 /* What the thread left behind goes the same way as what it handed over. */
@@ -191,11 +227,21 @@ void lw_capture_stop(struct lw_capture *c)
 	c->has_ended_thread = true;
 }
 
+struct pcap *lw_capture_leave(struct lw_capture *c)
+{
+	pcap_t *tap = c->is_broken ? NULL : c->pcap;
+
+	if (tap)
+		c->pcap = NULL;
+	return tap;
+}
+
 void lw_capture_close(struct lw_capture *c)
 {
 	if (!c)
 		return;
 	lw_capture_stop(c);
+	pcap_freecode(&c->also_program);
 	if (c->pcap)
 		pcap_close(c->pcap);
 	if (c->stop_fd >= 0)
@@ -204,7 +250,7 @@ void lw_capture_close(struct lw_capture *c)
 	lw_packet_batch_free(&c->filling);
 	lw_packet_batch_free(&c->ready);
 	lw_packet_batch_free(&c->taken);
-	lw_vec_free(&c->connections);
+	lw_vec_free(&c->news);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
@@ -267,12 +313,30 @@ static bool has_content(const struct lw_packet_batch *batch)
 	return batch->bins.n || batch->states.n || batch->gaps.n;
 }
 
+static void take_news(struct lw_capture *c)
+{
+	struct news *one;
+
+	pthread_mutex_lock(&c->lock);
+	lw_vec_foreach (one, &c->news) {
+		if (one->is_over)
+			lw_flows_forget(&c->flows, &one->key);
+		else
+			lw_flows_expect(&c->flows, &one->key);
+		if (!one->is_over && one->is_sent && one->key.protocol == IPPROTO_TCP)
+			lw_filter_add_peer(&c->peers, one->key.destination);
+	}
+	c->news.n = 0;
+	pthread_mutex_unlock(&c->lock);
+}
+
 /* Everything that is full goes to the owner; what it has not taken yet stays in front. */
 static void hand_over(struct lw_capture *c, int64_t now_ns, bool is_last)
 {
-	bool has_all = is_last || now_ns - c->all_flows_ns >= ALL_FLOWS_NS;
+	bool has_all = is_last || now_ns - c->all_flows_ns >= ALL_FLOWS_NS, has_flushed;
 
-	bool has_flushed = lw_flows_flush(&c->flows, is_last ? INT64_MAX : now_ns - HAND_OVER_NS);
+	take_news(c);
+	has_flushed = lw_flows_flush(&c->flows, is_last ? INT64_MAX : now_ns - HAND_OVER_NS);
 
 	c->filling.counts.n_dropped = c->n_dropped;
 	c->filling.counts.clock_error_ns = c->clock.error_ns;
@@ -292,50 +356,32 @@ static void hand_over(struct lw_capture *c, int64_t now_ns, bool is_last)
 			c->ready = full;
 			c->has_ready = true;
 			clear(&c->filling);
-			if (has_all)
+			if (has_all) { /* all that is known of them is on its way */
 				c->all_flows_ns = now_ns;
+				lw_flows_age(&c->flows, now_ns - FORGET_NS);
+			}
 			c->is_ended = is_last && has_flushed;
 		}
 	}
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Peers of the job, each once. Return: how many; more than LW_CAPTURE_MAX_PEERS: too many for a filter. */
-static size_t find_peers(struct lw_capture *c, uint8_t peers[LW_CAPTURE_MAX_PEERS][16])
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < c->connections.n; i++) {
-		size_t k = 0;
-
-		while (k < n && memcmp(peers[k], c->connections.at[i].peer, 16))
-			k++;
-		if (k < n)
-			continue;
-		if (n == LW_CAPTURE_MAX_PEERS)
-			return n + 1;
-		memcpy(peers[n++], c->connections.at[i].peer, 16);
-	}
-	return n;
-}
-
 /* libpcap lets nothing pass while it changes a filter: that moment is an incomplete interval. */
-static void set_filter(struct lw_capture *c, const uint8_t (*peers)[16], size_t n_peers)
+static void set_filter(struct lw_capture *c)
 {
 	char text[LW_FILTER_BYTES];
 	int64_t start_ns;
 
-	if (lw_filter_text(
-		    peers, n_peers, c->link == LW_LINK_ETHERNET, c->also, text, sizeof(text)) < 0 ||
+	if (lw_filter_text(&c->peers, c->link == LW_LINK_ETHERNET, text, sizeof(text)) < 0 ||
 		!strcmp(text, c->in_force))
 		return;
 	start_ns = lw_packet_clock_read(&c->clock);
-	if (lw_tap_filter(c->pcap, text) < 0)
+	if (lw_tap_filter(c->pcap, text, &c->also_program) < 0)
 		return; /* the old one stays */
 	add_gap(c, start_ns, lw_packet_clock_read(&c->clock), 0);
 	strcpy(c->in_force, text);
 	pthread_mutex_lock(&c->lock);
-	strcpy(c->filter, text);
+	tell_filter(c);
 	c->has_new_filter = true;
 	pthread_mutex_unlock(&c->lock);
 }
@@ -351,26 +397,21 @@ static bool are_strangers_many(struct lw_capture *c, int64_t now_ns)
 	return (double)n > wanted && now_ns - c->start_ns > LW_NS_PER_S;
 }
 
-/* New connections get their places; the filter is narrowed when strangers are too many. */
+/* The filter is narrowed when strangers are too many. */
 static void follow_job(struct lw_capture *c, int64_t now_ns)
 {
-	uint8_t peers[LW_CAPTURE_MAX_PEERS][16];
-	size_t n_peers = 0;
-
 	if (are_strangers_many(c, now_ns))
 		c->is_narrow = true; /* and stays so: coming and going would leave holes */
-	pthread_mutex_lock(&c->lock);
-	for (; c->n_expected < c->connections.n; c->n_expected++) {
-		const struct lw_connection *one = &c->connections.at[c->n_expected];
-
-		lw_flows_expect(&c->flows, one->local, one->local_port, one->peer, one->peer_port);
-	}
 	if (c->is_narrow)
-		n_peers = find_peers(c, peers);
-	pthread_mutex_unlock(&c->lock);
-	if (n_peers)
-		set_filter(c, (const uint8_t(*)[16])peers,
-			n_peers <= LW_CAPTURE_MAX_PEERS ? n_peers : 0);
+		set_filter(c);
+}
+
+/* libpcap looks for its name, and takes a device that was renamed for gone. The socket knows better. */
+static bool is_still_there(struct lw_capture *c)
+{
+	char name[IF_NAMESIZE];
+
+	return c->interface && if_indextoname(c->interface, name) && c->n_errors++ < MAX_ERRORS;
 }
 
 /* Reads what is there. Return: packets, or < 0: the device is gone. */
@@ -380,6 +421,8 @@ static int read_packets(struct lw_capture *c)
 
 	lw_packet_clock_read(&c->clock);
 	n = pcap_dispatch(c->pcap, MAX_DISPATCH, on_packet, (u_char *)c);
+	if (n < 0 && is_still_there(c))
+		return 0;
 	if (n < 0 && !c->is_broken) {
 		c->is_broken = true;
 		snprintf(c->filling.problem, sizeof(c->filling.problem), "%s: %s", c->device,

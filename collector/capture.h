@@ -4,7 +4,7 @@
  *
  *	lw_capture_open()     the device, its filter; says what is missing when it may not
  *	lw_capture_start()    the thread: packets -> flows and bins (packet/flow.h) -> batches
- *	lw_capture_expect()   connections of the job, as its records tell of them
+ *	lw_capture_expect()   flows of the job, as its records tell of them; lw_capture_forget() when they end
  *	lw_capture_take()     what is ready for the writer
  *	lw_capture_stop()     the rest
  *
@@ -24,32 +24,36 @@
 
 #include "packet/rows.h"
 
-/* A stranger's packet costs the reader about 0.1 us, so up to here they cost 0.2 % of a core. */
+/* A stranger's packet costs about 0.1 us, with what is stored of it, so up to here they cost 0.2 % of a core. */
 enum { LW_CAPTURE_STRANGERS_PER_S = 20000 };
-enum { LW_CAPTURE_MAX_PEERS = 32 }; /* in a filter; a job with more keeps the wide one */
 
 #define LW_CAPTURE_ANY "any"
 
 struct lw_capture;
-
-struct lw_connection {
-	uint8_t local[16], peer[16]; /* as in struct lw_ev_socket */
-	uint16_t local_port, peer_port;
-};
+struct pcap; /* libpcap's pcap_t: an open device */
 
 /**
  * lw_capture_open() - open @device (NULL = all of them).
  * @filter: captured too, in the language of pcap-filter(7), "" or NULL = nothing more
+ * @tap: that device, as another capture left it; closed whatever happens. NULL = open it.
  * Return: LW_OK; LW_ERR_UNSUPPORTED: not permitted (the text says what to do); LW_ERR_IO: no such
  * device, or it is of a kind that cannot be read; LW_ERR_USAGE: @filter is wrong.
  */
-int lw_capture_open(const char *device, const char *filter, struct lw_capture **ret_capture);
+int lw_capture_open(
+	const char *device, const char *filter, struct pcap *tap, struct lw_capture **ret_capture);
 
 /** lw_capture_start() - begin to read. Return: LW_OK or LW_ERR_NOMEM. */
 int lw_capture_start(struct lw_capture *capture);
 
-/** lw_capture_expect() - @connection is the job's: its flows get a place, its peer stays in the filter. */
-int lw_capture_expect(struct lw_capture *capture, const struct lw_connection *connection);
+/**
+ * lw_capture_expect() - the flow of @key is the job's: it keeps its milliseconds, and has a place that
+ * strangers cannot take. @is_sent: by the job; over TCP its receiver stays in the filter then.
+ * Return: LW_OK or LW_ERR_NOMEM.
+ */
+int lw_capture_expect(struct lw_capture *capture, const struct lw_flow_key *key, bool is_sent);
+
+/** lw_capture_forget() - takes one lw_capture_expect() back. */
+void lw_capture_forget(struct lw_capture *capture, const struct lw_flow_key *key);
 
 /** lw_capture_has_news() - is there anything to take? */
 bool lw_capture_has_news(struct lw_capture *capture);
@@ -62,6 +66,9 @@ bool lw_capture_filter(struct lw_capture *capture, char *text, size_t text_bytes
 
 /** lw_capture_stop() - read what has come so far, end the thread. lw_capture_take() gives the rest. */
 void lw_capture_stop(struct lw_capture *capture);
+
+/** lw_capture_leave() - the device, once it was stopped, for another capture; NULL when it is gone. */
+struct pcap *lw_capture_leave(struct lw_capture *capture);
 
 /** lw_capture_close() - NULL is allowed. */
 void lw_capture_close(struct lw_capture *capture);

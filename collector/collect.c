@@ -264,8 +264,9 @@ static void close_all(struct collector *c)
 			close(fds[i]);
 }
 
-/* Return: LW_OK, 1 = a ring came while the directory was being removed: start over. */
-static int collect_once(const struct lw_collect_options *options, bool *ret_has_begun)
+/* Return: LW_OK, 1 = a ring came while the directory was being removed: start over, with *@tap. */
+static int collect_once(
+	const struct lw_collect_options *options, struct pcap **tap, bool *ret_has_begun)
 {
 	struct collector c = {.options = options,
 		.lock_fd = -1,
@@ -284,7 +285,7 @@ static int collect_once(const struct lw_collect_options *options, bool *ret_has_
 	if (status == LW_OK)
 		status = take_lock(&c);
 	if (status == LW_OK) /* before the run file, which a refusal must not replace */
-		status = lw_packets_open(options, &c.look.packets);
+		status = lw_packets_open(options, tap, &c.look.packets);
 	if (status == LW_OK)
 		status = open_out(&c);
 	if (status == LW_OK)
@@ -309,8 +310,10 @@ static int collect_once(const struct lw_collect_options *options, bool *ret_has_
 		status = lw_writer_finish(c.look.writer, c.exit_code);
 	if (status == LW_OK && !lw_rundir_remove(options->dir)) {
 		status = lw_rundir_set_out(options->dir, c.out);
-		if (status == LW_OK)
+		if (status == LW_OK) {
+			*tap = lw_packets_leave(c.look.packets);
 			status = 1;
+		}
 	}
 	close_all(&c);
 	if (status == LW_OK && options->closed)
@@ -320,11 +323,13 @@ static int collect_once(const struct lw_collect_options *options, bool *ret_has_
 
 int lw_collect(const struct lw_collect_options *options, bool *ret_has_begun)
 {
+	struct pcap *tap = NULL;
 	int status;
 
 	*ret_has_begun = false;
 	do {
-		status = collect_once(options, ret_has_begun);
+		status = collect_once(options, &tap, ret_has_begun);
 	} while (status == 1);
+	lw_packets_close_tap(tap); /* it was not taken */
 	return status;
 }

@@ -173,6 +173,7 @@ static int end_what_ended(struct lw_look *look)
 		process->is_ended = true;
 		look->changed_ns = look->now_ns;
 		lw_samplers_process_ended(look->samplers, process);
+		lw_packets_process_ended(look->packets, process);
 	}
 	return status;
 }

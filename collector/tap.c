@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "collector/capture.h"
+#include "collector/filter.h"
 #include "collector/permission.h"
 #include "packet/decode.h"
 
@@ -121,15 +122,20 @@ uint32_t lw_tap_mtu(const char *device)
 	return is_known ? (uint32_t)request.ifr_mtu : 0;
 }
 
-int lw_tap_filter(pcap_t *pcap, const char *text)
+int lw_tap_filter(pcap_t *pcap, const char *text, const struct bpf_program *also)
 {
-	struct bpf_program program;
-	int status = LW_OK;
+	struct bpf_program own, both;
+	int status = lw_filter_compile(pcap, text, &own);
 
-	if (pcap_compile(pcap, &program, text, 1, PCAP_NETMASK_UNKNOWN) < 0)
-		return lw_fail(LW_ERR_USAGE, "filter '%s': %s", text, pcap_geterr(pcap));
-	if (pcap_setfilter(pcap, &program) < 0)
+	if (status == LW_OK && also->bf_len) {
+		status = lw_filter_join(&own, also, &both);
+		pcap_freecode(&own);
+		own = both;
+	}
+	if (status < 0)
+		return status;
+	if (pcap_setfilter(pcap, &own) < 0)
 		status = lw_fail(LW_ERR_IO, "filter '%s': %s", text, pcap_geterr(pcap));
-	pcap_freecode(&program);
+	pcap_freecode(&own);
 	return status;
 }

@@ -20,7 +20,10 @@ const char *lw_tap_link_name(pcap_t *pcap);
 /** lw_tap_mtu() - in bytes, 0 = not known. */
 uint32_t lw_tap_mtu(const char *device);
 
-/** lw_tap_filter() - make @text the filter. Return: LW_OK, LW_ERR_USAGE with libpcap's own words. */
-int lw_tap_filter(pcap_t *pcap, const char *text);
+/**
+ * lw_tap_filter() - make @text the filter, or also what @also (bf_len 0 = nothing) lets pass.
+ * Return: LW_OK, LW_ERR_USAGE with libpcap's own words, LW_ERR_IO, LW_ERR_NOMEM.
+ */
+int lw_tap_filter(pcap_t *pcap, const char *text, const struct bpf_program *also);
 
 #endif /* LAPWING_COLLECTOR_TAP_H */

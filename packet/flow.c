@@ -58,6 +58,7 @@ void lw_flows_close(struct lw_flow_table *table)
 {
 	free(table->flows);
 	free(table->slots);
+	free(table->held);
 	memset(table, 0, sizeof(*table));
 }
 
@@ -89,63 +90,123 @@ static uint32_t *find_slot(const struct lw_flow_table *table, const struct lw_fl
 	return &table->slots[i];
 }
 
-static void reverse_key(const struct lw_flow_key *key, struct lw_flow_key *ret_reverse)
+struct lw_flow_key lw_flow_reverse(const struct lw_flow_key *key)
 {
-	*ret_reverse = *key;
-	memcpy(ret_reverse->source, key->destination, 16);
-	memcpy(ret_reverse->destination, key->source, 16);
-	ret_reverse->source_port = key->destination_port;
-	ret_reverse->destination_port = key->source_port;
+	struct lw_flow_key reverse = *key;
+
+	memcpy(reverse.source, key->destination, 16);
+	memcpy(reverse.destination, key->source, 16);
+	reverse.source_port = key->destination_port;
+	reverse.destination_port = key->source_port;
+	return reverse;
+}
+
+static bool has_room(const struct lw_flow_table *table)
+{
+	return table->first_free || table->n < table->capacity;
 }
 
 static struct lw_flow *add_flow(
 	struct lw_flow_table *table, uint32_t *slot, const struct lw_flow_key *key)
 {
-	struct lw_flow *flow = &table->flows[table->n];
+	uint32_t i = table->first_free ? table->first_free : table->n++, other;
+	struct lw_flow *flow = &table->flows[i];
 	struct lw_flow_key reverse;
-	uint32_t other;
 
+	table->first_free = flow->next_free;
+	memset(flow, 0, sizeof(*flow));
 	flow->key = *key;
-	flow->source_port = key->source_port;
 	flow->reverse = LW_FLOW_NONE;
-	*slot = ++table->n;
+	*slot = i + 1;
 	if (key->is_roce)
 		return flow;
-	reverse_key(key, &reverse);
+	reverse = lw_flow_reverse(key);
 	other = *find_slot(table, &reverse);
 	if (other && other != *slot) {
 		flow->reverse = other - 1;
-		table->flows[other - 1].reverse = *slot - 1;
+		table->flows[other - 1].reverse = i;
 	}
 	return flow;
 }
 
-void lw_flows_expect(struct lw_flow_table *table, const uint8_t local[16], uint16_t local_port,
-	const uint8_t peer[16], uint16_t peer_port)
+/* The slots behind it that were pushed on by it move up, so that no search ends too early. */
+static void remove_slot(struct lw_flow_table *table, uint32_t *slot)
 {
-	struct lw_flow_key key = {
-		.protocol = IPPROTO_TCP, .source_port = local_port, .destination_port = peer_port};
-	struct lw_flow_key reverse;
+	uint32_t mask = table->slot_mask, hole = (uint32_t)(slot - table->slots), i = hole;
 
-	memcpy(key.source, local, 16);
-	memcpy(key.destination, peer, 16);
-	reverse_key(&key, &reverse);
-	for (int i = 0; i < 2; i++) {
-		uint32_t *slot = find_slot(table, i ? &reverse : &key);
+	for (;;) {
+		uint32_t home;
 
-		if (!*slot && table->n < table->capacity)
-			add_flow(table, slot, i ? &reverse : &key);
-		if (*slot)
-			table->flows[*slot - 1].is_expected = true;
+		i = (i + 1) & mask;
+		if (!table->slots[i])
+			break;
+		home = hash(table, &table->flows[table->slots[i] - 1].key) & mask;
+		if (((i - home) & mask) < ((i - hole) & mask))
+			continue;
+		table->slots[hole] = table->slots[i];
+		hole = i;
+	}
+	table->slots[hole] = 0;
+}
+
+static void set_stranger(struct lw_flow_table *table, struct lw_flow *flow, bool is_stranger)
+{
+	table->n_strangers += is_stranger;
+	table->n_strangers -= flow->is_stranger;
+	flow->is_stranger = is_stranger;
+}
+
+void lw_flows_expect(struct lw_flow_table *table, const struct lw_flow_key *key)
+{
+	uint32_t *slot = find_slot(table, key);
+
+	if (!*slot && has_room(table))
+		add_flow(table, slot, key);
+	if (!*slot)
+		return;
+	table->flows[*slot - 1].n_expected++;
+	set_stranger(table, &table->flows[*slot - 1], false);
+}
+
+void lw_flows_forget(struct lw_flow_table *table, const struct lw_flow_key *key)
+{
+	uint32_t slot = *find_slot(table, key);
+
+	if (!slot || !table->flows[slot - 1].n_expected)
+		return; /* there was no room for it */
+	if (--table->flows[slot - 1].n_expected == 0)
+		set_stranger(table, &table->flows[slot - 1], true);
+}
+
+static void drop_flow(struct lw_flow_table *table, struct lw_flow *flow)
+{
+	remove_slot(table, find_slot(table, &flow->key));
+	if (flow->reverse != LW_FLOW_NONE)
+		table->flows[flow->reverse].reverse = LW_FLOW_NONE;
+	set_stranger(table, flow, false);
+	memset(flow, 0, sizeof(*flow));
+	flow->is_free = true;
+	flow->next_free = table->first_free;
+	table->first_free = (uint32_t)(flow - table->flows);
+}
+
+void lw_flows_age(struct lw_flow_table *table, int64_t before_ns)
+{
+	for (uint32_t i = LW_FLOW_N_OTHER; i < table->n; i++) {
+		struct lw_flow *flow = &table->flows[i];
+
+		if (!flow->is_free && !flow->n_expected && flow->last_ns < before_ns &&
+			!flow->bin.n_frames && !flow->second.n_frames && !flow->n_held &&
+			!(flow->has_rows && flow->is_changed))
+			drop_flow(table, flow);
 	}
 }
 
-static struct lw_flow *other_flow(struct lw_flow_table *table, const struct lw_packet *packet)
+struct lw_flow *lw_flow_other(struct lw_flow_table *table, uint8_t protocol, bool is_roce)
 {
-	table->n_other++;
-	return &table->flows[packet->is_roce                   ? LW_FLOW_OTHER_ROCE
-			     : packet->protocol == IPPROTO_TCP ? LW_FLOW_OTHER_TCP
-							       : LW_FLOW_OTHER_REST];
+	return &table->flows[is_roce                   ? LW_FLOW_OTHER_ROCE
+			     : protocol == IPPROTO_TCP ? LW_FLOW_OTHER_TCP
+						       : LW_FLOW_OTHER_REST];
 }
 
 static struct lw_flow *find_flow(struct lw_flow_table *table, const struct lw_packet *packet)
@@ -164,12 +225,12 @@ static struct lw_flow *find_flow(struct lw_flow_table *table, const struct lw_pa
 	slot = find_slot(table, &key);
 	if (*slot)
 		return &table->flows[*slot - 1];
-	if (table->n_strangers >= (table->capacity - LW_FLOW_N_OTHER) / 4 * 3 ||
-		table->n >= table->capacity)
-		return other_flow(table, packet);
-	table->n_strangers++;
+	if (table->n_strangers >= (table->capacity - LW_FLOW_N_OTHER) / 4 * 3 || !has_room(table)) {
+		table->n_other++;
+		return lw_flow_other(table, packet->protocol, packet->is_roce);
+	}
 	flow = add_flow(table, slot, &key);
-	flow->source_port = packet->source_port;
+	set_stranger(table, flow, true);
 	return flow;
 }
 
@@ -191,13 +252,18 @@ static uint32_t find_segment(const struct lw_flow_table *table, const struct lw_
 }
 
 /* Is it the same packet at another interface (a bridge and its port, both ends of a veth)? */
-static bool is_seen_elsewhere(struct lw_flow *flow, const struct lw_packet *packet, int64_t at_ns)
+static bool is_seen_elsewhere(struct lw_flow_table *table, struct lw_flow *flow,
+	const struct lw_packet *packet, int64_t at_ns)
 {
+	struct lw_flow *at = flow;
+
 	if (!packet->view || flow->is_other)
 		return false;
 	if (flow->view && packet->view != flow->view && at_ns - flow->view_ns < VIEW_NS) {
-		flow->n_elsewhere++;
-		flow->is_changed = true;
+		if (table->held && !flow->n_expected && !flow->has_rows) /* and perhaps never */
+			at = lw_flow_other(table, packet->protocol, packet->is_roce);
+		at->n_elsewhere++;
+		at->is_changed = true;
 		return true;
 	}
 	flow->view = packet->view;
@@ -257,6 +323,34 @@ static void add_roce(
 	flow->opcodes[i].payload_bytes += packet->payload_bytes;
 }
 
+bool lw_flow_hand_out(
+	struct lw_flow_table *table, struct lw_flow *flow, const struct lw_packet_bin *bin)
+{
+	if (!table->emit(table->user, bin))
+		return false;
+	flow->has_rows = true;
+	flow->is_changed = true;
+	return true;
+}
+
+/* The filter lets TCP and the port of RoCE pass by itself; all else was asked for by name. */
+static bool was_asked_for(const struct lw_flow_key *key)
+{
+	return key->protocol != IPPROTO_TCP && key->protocol != 0 && !key->is_roce &&
+	       key->source_port != LW_PORT_ROCE && key->destination_port != LW_PORT_ROCE;
+}
+
+/* Return: its bin was taken. */
+static bool close_bin(struct lw_flow_table *table, struct lw_flow *flow)
+{
+	if (table->held && !flow->n_expected && !was_asked_for(&flow->key))
+		lw_stranger_hold(table, flow);
+	else if (!lw_flow_hand_out(table, flow, &flow->bin))
+		return false;
+	flow->bin.n_frames = 0;
+	return true;
+}
+
 /* The bin for @at_ns: the open one, or a new one after that was handed out. */
 static struct lw_packet_bin *open_bin(
 	struct lw_flow_table *table, struct lw_flow *flow, int64_t at_ns)
@@ -264,8 +358,8 @@ static struct lw_packet_bin *open_bin(
 	struct lw_packet_bin *bin = &flow->bin;
 	int64_t bin_ns = at_ns - (at_ns % LW_BIN_NS + LW_BIN_NS) % LW_BIN_NS;
 
-	if (bin->n_frames && bin->bin_ns != bin_ns && table->emit(table->user, bin))
-		bin->n_frames = 0;
+	if (bin->n_frames && bin->bin_ns != bin_ns)
+		close_bin(table, flow);
 	if (!bin->n_frames)
 		*bin = (struct lw_packet_bin){.flow = (uint32_t)(flow - table->flows),
 			.bin_ns = bin_ns,
@@ -285,10 +379,14 @@ void lw_flows_add(struct lw_flow_table *table, const struct lw_packet *packet, i
 	struct lw_flow *flow = find_flow(table, packet);
 	struct lw_packet_bin *bin;
 
-	table->n_foreign += !flow->is_expected && packet->protocol == IPPROTO_TCP;
-	if (is_seen_elsewhere(flow, packet, at_ns))
+	table->n_foreign += !flow->n_expected && packet->protocol == IPPROTO_TCP;
+	if (at_ns > flow->last_ns)
+		flow->last_ns = at_ns;
+	if (is_seen_elsewhere(table, flow, packet, at_ns))
 		return;
 	bin = open_bin(table, flow, at_ns);
+	if (!flow->has_packets && !flow->is_other)
+		flow->source_port = packet->source_port;
 	flow->has_packets = true;
 	flow->is_changed = true;
 	bin->n_frames++;
@@ -312,9 +410,8 @@ bool lw_flows_flush(struct lw_flow_table *table, int64_t before_ns)
 
 		if (!bin->n_frames || bin->last_ns >= before_ns)
 			continue;
-		if (!table->emit(table->user, bin))
+		if (!close_bin(table, &table->flows[i]))
 			return false;
-		bin->n_frames = 0;
 	}
-	return true;
+	return !table->held || lw_strangers_flush(table, before_ns);
 }

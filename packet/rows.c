@@ -55,6 +55,8 @@ struct way {
 	struct lw_flow_key key;
 	int64_t flow_id;                /* 0 = no packet of it was stored */
 	int64_t sender_id, receiver_id; /* processes of this run, 0 = none */
+	uint32_t n_owners;              /* lw_packet_rows_own() less lw_packet_rows_disown() */
+	uint32_t n_places;              /* indexes in the table of flows that lead here */
 	UT_hash_handle hh;
 };
 
@@ -65,7 +67,8 @@ struct lw_packet_rows {
 	struct way *ways;
 	sqlite3_stmt *add_bins;
 	struct lw_bin_source bins;
-	lw_vec(int64_t) flow_ids; /* by index in the table of flows; 0 = not stored */
+	lw_vec(int64_t) flow_ids;    /* by index in the table of flows; 0 = not stored */
+	lw_vec(struct way *) places; /* the same; NULL = not stored, or "other" */
 };
 
 void lw_packet_batch_free(struct lw_packet_batch *batch)
@@ -81,6 +84,7 @@ static struct lw_flow_state state_of(const struct lw_flow *flow, uint32_t i)
 		.key = flow->key,
 		.source_port = flow->source_port,
 		.is_other = flow->is_other,
+		.is_new = !flow->is_stored,
 		.segment_bytes = flow->segment_bytes,
 		.missing_bytes = flow->tcp.missing_bytes,
 		.n_elsewhere = flow->n_elsewhere,
@@ -95,7 +99,9 @@ int lw_flows_states(struct lw_flow_table *table, bool only_new, struct lw_packet
 	for (uint32_t i = 0; i < table->n; i++) {
 		struct lw_flow *flow = &table->flows[i];
 
-		if (!flow->has_packets || !flow->is_changed || (only_new && flow->is_stored))
+		if (!flow->has_rows && !(flow->is_other && flow->n_elsewhere))
+			continue;
+		if (!flow->is_changed || (only_new && flow->is_stored))
 			continue;
 		if (lw_vec_push(&batch->states, state_of(flow, i)) < 0)
 			return LW_ERR_NOMEM;
@@ -168,6 +174,7 @@ void lw_packet_rows_close(struct lw_packet_rows *rows)
 		sqlite3_finalize(rows->own[i]);
 	sqlite3_finalize(rows->add_bins);
 	lw_vec_free(&rows->flow_ids);
+	lw_vec_free(&rows->places);
 	free(rows);
 }
 
@@ -192,6 +199,15 @@ static struct way *find_way(struct lw_packet_rows *rows, const struct lw_flow_ke
 		return NULL;
 	}
 	return way;
+}
+
+/* Nobody owns it, and no flow leads to it. */
+static void drop_idle_way(struct lw_packet_rows *rows, struct way *way)
+{
+	if (!way || way->n_owners || way->n_places)
+		return;
+	HASH_DEL(rows->ways, way);
+	free(way);
 }
 
 static int put_owner(struct lw_packet_rows *rows, const struct way *way)
@@ -220,7 +236,19 @@ int lw_packet_rows_own(struct lw_packet_rows *rows, const struct lw_flow_key *ke
 		way->sender_id = process_id;
 	else
 		way->receiver_id = process_id;
+	way->n_owners++;
 	return put_owner(rows, way);
+}
+
+void lw_packet_rows_disown(struct lw_packet_rows *rows, const struct lw_flow_key *key)
+{
+	struct way *way;
+
+	HASH_FIND(hh, rows->ways, key, sizeof(*key), way);
+	if (!way || !way->n_owners || --way->n_owners)
+		return;
+	way->sender_id = way->receiver_id = 0;
+	drop_idle_way(rows, way);
 }
 
 static int know_flow(struct lw_packet_rows *rows, const struct lw_flow_state *state)
@@ -229,6 +257,8 @@ static int know_flow(struct lw_packet_rows *rows, const struct lw_flow_state *st
 
 	if (!way)
 		return LW_ERR_NOMEM;
+	way->n_places++;
+	rows->places.at[state->flow] = way;
 	way->flow_id = rows->flow_ids.at[state->flow];
 	return put_owner(rows, way);
 }
@@ -268,6 +298,20 @@ static int add_flow(struct lw_packet_rows *rows, const struct lw_flow_state *sta
 	return status < 0 || state->is_other ? status : know_flow(rows, state);
 }
 
+/* The flow that had this index so far was forgotten. */
+static void leave_place(struct lw_packet_rows *rows, uint32_t flow)
+{
+	struct way *way = rows->places.at[flow];
+
+	rows->places.at[flow] = NULL;
+	if (!way)
+		return;
+	way->n_places--;
+	if (way->flow_id == rows->flow_ids.at[flow])
+		way->flow_id = 0;
+	drop_idle_way(rows, way);
+}
+
 static int put_opcodes(
 	struct lw_packet_rows *rows, int64_t flow_id, const struct lw_flow_state *state)
 {
@@ -289,12 +333,17 @@ static int put_state(struct lw_packet_rows *rows, const struct lw_flow_state *st
 	sqlite3_stmt *update = rows->own[UPDATE_FLOW];
 	int status = LW_OK;
 
-	if (lw_vec_reserve(&rows->flow_ids, (size_t)state->flow + 1) < 0)
+	if (lw_vec_reserve(&rows->flow_ids, (size_t)state->flow + 1) < 0 ||
+		lw_vec_reserve(&rows->places, (size_t)state->flow + 1) < 0)
 		return LW_ERR_NOMEM;
-	while (rows->flow_ids.n <= state->flow)
+	while (rows->flow_ids.n <= state->flow) {
+		rows->places.at[rows->flow_ids.n] = NULL;
 		rows->flow_ids.at[rows->flow_ids.n++] = 0;
-	if (!rows->flow_ids.at[state->flow])
+	}
+	if (state->is_new) {
+		leave_place(rows, state->flow);
 		status = add_flow(rows, state);
+	}
 	if (status < 0)
 		return status;
 	sqlite3_clear_bindings(update);
@@ -356,6 +405,25 @@ int lw_packet_rows_put(struct lw_packet_rows *rows, const struct lw_packet_batch
 		status = run(rows, add);
 	}
 	return status == LW_OK ? put_capture(rows, batch) : status;
+}
+
+/* Of a capture: the last that was stored of it; is its reader gone? One that was refused has no link type. */
+#define LAST                                                                                       \
+	"coalesce((SELECT max(b.last_ns) FROM packet_bin b JOIN flow f ON f.id = b.flow_id"        \
+	" WHERE f.capture_id = capture.id), start_ns)"
+#define IS_LEFT "source = 'live' AND end_ns IS NULL AND link_type <> '' AND host_id = %1$lld"
+
+int lw_packet_rows_end_earlier(struct lw_store *store, int64_t host_id, int64_t now_ns)
+{
+	char sql[1000];
+
+	snprintf(sql, sizeof(sql),
+		"INSERT INTO capture_loss SELECT id, " LAST
+		", %2$lld, 0 FROM capture WHERE " IS_LEFT "; UPDATE capture SET end_ns = " LAST
+		", problem = coalesce(problem,"
+		" 'its reader was killed: what it had not stored is missing') WHERE " IS_LEFT,
+		(long long)host_id, (long long)now_ns);
+	return lw_store_exec(store, sql);
 }
 
 int lw_packet_rows_filter(struct lw_packet_rows *rows, const char *filter)

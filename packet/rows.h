@@ -20,6 +20,7 @@ struct lw_flow_state { /* a flow as it stands */
 	struct lw_flow_key key;
 	uint16_t source_port;
 	bool is_other;
+	bool is_new; /* its index was no flow's so far, or another's that was forgotten */
 	uint32_t segment_bytes;
 	uint64_t missing_bytes, n_elsewhere;
 	uint32_t n_opcodes;
@@ -48,7 +49,7 @@ struct lw_packet_batch {
 void lw_packet_batch_free(struct lw_packet_batch *batch);
 
 /**
- * lw_flows_states() - append the flows of @table that have packets and changed since the last call.
+ * lw_flows_states() - append the flows of @table that have bins and changed since the last call.
  * @only_new: those that were never appended, no others
  * Return: LW_OK or LW_ERR_NOMEM.
  */
@@ -72,6 +73,12 @@ int lw_packet_rows_open(struct lw_store *store, const struct lw_capture_row *cap
 	struct lw_packet_rows **ret_rows);
 void lw_packet_rows_close(struct lw_packet_rows *rows);
 
+/**
+ * lw_packet_rows_end_earlier() - end the captures of @host_id whose reader ended without a word (it was
+ * killed): at the last bin that they stored; until @now_ns packets are missing. In a transaction.
+ */
+int lw_packet_rows_end_earlier(struct lw_store *store, int64_t host_id, int64_t now_ns);
+
 /** lw_packet_rows_put() - store @batch. Its bins may name flows whose state came with an earlier one. */
 int lw_packet_rows_put(struct lw_packet_rows *rows, const struct lw_packet_batch *batch);
 
@@ -85,5 +92,8 @@ int lw_packet_rows_filter(struct lw_packet_rows *rows, const char *filter);
  */
 int lw_packet_rows_own(struct lw_packet_rows *rows, const struct lw_flow_key *key,
 	int64_t process_id, bool is_sent);
+
+/** lw_packet_rows_disown() - takes one lw_packet_rows_own() back; what is stored stays. */
+void lw_packet_rows_disown(struct lw_packet_rows *rows, const struct lw_flow_key *key);
 
 #endif /* LAPWING_PACKET_ROWS_H */

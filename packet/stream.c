@@ -8,27 +8,29 @@
 
 enum { PSN_MASK = 0xffffff, PSN_HALF = 0x800000 };
 
-static void start(struct lw_tcp_stream *stream, uint32_t seq)
+static void start(struct lw_tcp_stream *stream, const struct lw_packet *packet, int64_t at_ns)
 {
+	uint32_t seq = packet->tcp.seq;
+
 	stream->missing_bytes = 0;
 	stream->n_holes = 0;
 	stream->has_any = true;
 	stream->start_seq = seq;
 	/* above 2^32, so that a step back never goes below 0 */
 	stream->first = stream->next = (UINT64_C(1) << 32) + seq;
+	stream->before =
+		(struct lw_tcp_hole){0, stream->first, at_ns, packet->ip_id, packet->has_ip_id};
 }
 
-static void add_hole(struct lw_tcp_stream *stream, uint64_t start_seq, uint64_t end_seq,
-	const struct lw_packet *packet, int64_t at_ns)
+static void add_hole(struct lw_tcp_stream *stream, struct lw_tcp_hole hole)
 {
 	if (stream->n_holes == LW_MAX_HOLES) {
 		memmove(stream->holes, stream->holes + 1,
 			(LW_MAX_HOLES - 1) * sizeof(stream->holes[0]));
 		stream->n_holes--;
 	}
-	stream->holes[stream->n_holes++] =
-		(struct lw_tcp_hole){start_seq, end_seq, at_ns, packet->ip_id, packet->has_ip_id};
-	stream->missing_bytes += end_seq - start_seq;
+	stream->holes[stream->n_holes++] = hole;
+	stream->missing_bytes += hole.end - hole.start;
 }
 
 /* Takes [start, end) out of hole @i, which may leave nothing of it, less, or two. */
@@ -89,27 +91,40 @@ static uint32_t at_most(uint64_t n, uint32_t limit)
 	return n < limit ? (uint32_t)n : limit;
 }
 
+/* What lies before all that was seen, up to @end_seq or there. What it leaves out is a hole then.
+ * Return: sequence numbers of it. */
+static uint64_t extend_back(struct lw_tcp_stream *stream, uint64_t start_seq, uint64_t end_seq)
+{
+	struct lw_tcp_hole *before = &stream->before, rest = *before;
+
+	if (start_seq >= stream->first)
+		return 0;
+	rest.start = end_seq < stream->first ? end_seq : stream->first;
+	if (rest.start < rest.end)
+		add_hole(stream, rest);
+	stream->first = before->end = start_seq;
+	return rest.start - start_seq;
+}
+
 /* A segment that begins before what is next: sent again, overtaken, or both. */
 static void add_old(struct lw_tcp_stream *stream, uint64_t seq, uint64_t end,
 	const struct lw_packet *packet, int64_t at_ns, struct lw_tcp_news *news)
 {
-	uint64_t old_end = end < stream->next ? end : stream->next, n_old = old_end - seq;
-	uint64_t n_before = 0, n_filled;
+	uint64_t old_end = end < stream->next ? end : stream->next, n_old = old_end - seq, n_new;
 	bool is_late = false;
 
-	if (seq < stream->first) { /* from before the capture: old, but not seen before */
-		n_before = (old_end < stream->first ? old_end : stream->first) - seq;
-		stream->first = seq;
-	}
-	n_filled = fill_holes(stream, seq, old_end, packet, at_ns, &is_late);
+	if (seq < stream->first)
+		is_late = was_overtaken(&stream->before, packet, at_ns);
+	n_new = extend_back(stream, seq, old_end);
+	n_new += fill_holes(stream, seq, old_end, packet, at_ns, &is_late);
 	if (is_late)
 		news->is_out_of_order = true;
-	if (!is_late || n_filled + n_before < n_old)
+	if (!is_late || n_new < n_old)
 		news->is_retransmitted = true;
-	news->repeated_bytes = at_most(n_old - n_before - n_filled, packet->payload_bytes);
+	news->repeated_bytes = at_most(n_old - n_new, packet->payload_bytes);
 	if (news->is_retransmitted)
 		news->retransmitted_bytes =
-			at_most(n_old - (is_late ? n_filled : 0), packet->payload_bytes);
+			at_most(n_old - (is_late ? n_new : 0), packet->payload_bytes);
 }
 
 struct lw_tcp_news lw_tcp_stream_add(
@@ -126,13 +141,14 @@ struct lw_tcp_news lw_tcp_stream_add(
 	ahead = (int32_t)(packet->tcp.seq - (uint32_t)stream->next);
 	if (!stream->has_any || ahead > MAX_JUMP || ahead < -MAX_JUMP ||
 		(flags & LW_TCP_SYN && packet->tcp.seq != stream->start_seq)) {
-		start(stream, packet->tcp.seq);
+		start(stream, packet, at_ns);
 		ahead = 0;
 	}
 	seq = stream->next + (uint64_t)(int64_t)ahead;
 	end = seq + length;
 	if (seq > stream->next)
-		add_hole(stream, stream->next, seq, packet, at_ns);
+		add_hole(stream, (struct lw_tcp_hole){stream->next, seq, at_ns, packet->ip_id,
+					 packet->has_ip_id});
 	else if (seq < stream->next)
 		add_old(stream, seq, end, packet, at_ns, &news);
 	if (end > stream->next)

@@ -29,9 +29,10 @@ struct lw_tcp_hole {
 
 struct lw_tcp_stream {
 	bool has_any;
-	uint32_t start_seq;     /* of the SYN or of the first segment seen */
-	uint64_t first, next;   /* all that was seen lies in between */
-	uint64_t missing_bytes; /* in holes that nothing has filled */
+	uint32_t start_seq;        /* of the SYN or of the first segment seen */
+	uint64_t first, next;      /* all that was seen lies in between */
+	struct lw_tcp_hole before; /* all that lies before what was seen first */
+	uint64_t missing_bytes;    /* in holes that nothing has filled */
 	uint32_t n_holes;
 	struct lw_tcp_hole
 		holes[LW_MAX_HOLES]; /* oldest first; when full the oldest is forgotten */

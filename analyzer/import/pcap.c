@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "analyzer/import/import.h"
+#include "analyzer/import/pcapng.h"
 #include "analyzer/import/rows.h"
 #include "base/err.h"
 #include "base/units.h"
@@ -28,9 +29,11 @@ struct pcap_import {
 	struct lw_import *import;
 	pcap_t *pcap;
 	FILE *file;
+	struct lw_pcapng interfaces;
 	int64_t size_bytes;
 	int link, status;
-	bool has_ns; /* a time that is no whole number of us */
+	bool has_time; /* of any packet */
+	bool has_ns;   /* a time that is no whole number of us */
 	int64_t first_ns, last_ns;
 	struct lw_flow_table flows;
 	struct lw_packet_batch batch;
@@ -75,6 +78,7 @@ static void add_packet(struct pcap_import *p, const struct pcap_pkthdr *header, 
 {
 	struct lw_capture_counts *counts = &p->batch.counts;
 	enum lw_packet_status status;
+	uint32_t interface = lw_pcapng_next(&p->interfaces);
 	struct lw_packet packet;
 	int64_t at_ns;
 
@@ -86,8 +90,9 @@ static void add_packet(struct pcap_import *p, const struct pcap_pkthdr *header, 
 	}
 	at_ns = header->ts.tv_sec * LW_NS_PER_S + header->ts.tv_usec;
 	p->has_ns |= at_ns % LW_NS_PER_US != 0;
-	if (counts->n_received == 1 || at_ns < p->first_ns)
+	if (!p->has_time || at_ns < p->first_ns)
 		p->first_ns = at_ns;
+	p->has_time = true;
 	if (at_ns > p->last_ns)
 		p->last_ns = at_ns;
 	status = lw_packet_decode(p->link, bytes, header->caplen, header->len, &packet);
@@ -96,6 +101,8 @@ static void add_packet(struct pcap_import *p, const struct pcap_pkthdr *header, 
 	counts->n_bad += status == LW_PACKET_BAD;
 	if (status != LW_PACKET_OK)
 		return;
+	if (!(packet.view >> 4)) /* cooked packets may name theirs themselves */
+		packet.view |= interface << 4;
 	lw_flows_add(&p->flows, &packet, at_ns);
 	p->import->summary->bytes += packet.payload_bytes;
 }
@@ -130,9 +137,10 @@ static int read_packets(struct pcap_import *p)
 		snprintf(summary->problem, sizeof(summary->problem), "%s", pcap_geterr(p->pcap));
 		snprintf(p->batch.problem, sizeof(p->batch.problem), "%s", pcap_geterr(p->pcap));
 	}
-	if (!p->batch.counts.n_received)
-		return lw_fail(LW_ERR_FORMAT, "holds no packet%s%s", code == PCAP_ERROR ? ": " : "",
-			summary->problem);
+	if (!p->has_time)
+		return lw_fail(LW_ERR_FORMAT, "holds no packet%s%s%s",
+			p->batch.counts.n_received ? " with a time that can be" : "",
+			code == PCAP_ERROR ? ": " : "", summary->problem);
 	lw_flows_flush(&p->flows, INT64_MAX);
 	return p->status;
 }
@@ -174,6 +182,7 @@ static int open_file(struct pcap_import *p)
 	p->file = fopen(p->import->input, "rbe");
 	if (!p->file)
 		return lw_fail(LW_ERR_FORMAT, "cannot be read");
+	lw_pcapng_open(&p->interfaces, p->import->input);
 	p->size_bytes = fstat(fileno(p->file), &st) == 0 ? st.st_size : 0;
 	p->pcap = pcap_fopen_offline_with_tstamp_precision(
 		p->file, PCAP_TSTAMP_PRECISION_NANO, error);
@@ -220,6 +229,7 @@ static int import(struct lw_import *import)
 	lw_packet_rows_close(p.rows);
 	lw_packet_batch_free(&p.batch);
 	lw_flows_close(&p.flows);
+	lw_pcapng_close(&p.interfaces);
 	if (p.pcap)
 		pcap_close(p.pcap);
 	return status;

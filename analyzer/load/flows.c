@@ -3,14 +3,18 @@
  * flows.c - captured packets: whose they are, sums of every flow, and the milliseconds of those that ranks send or receive.
  *
  * Several captures see the same packets: each recording of a host has its own, and both ends of a connection may
- * have one. Of those of one flow one counts: that at its sender, which misses no packet that was lost on the way; of
- * several there, the one that ran longest.
+ * have one. Of those of one flow one counts: one of its own job, for others sum it coarsely; of these that at its
+ * sender, which misses no packet that was lost on the way; of several there, the one that ran longest.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/load/load.h"
+#include "base/units.h"
+
+/* A longer one is the sum of a time in which nobody knew yet whose flow it was: of no use but as a sum. */
+#define MAX_BIN_NS (10 * LW_NS_PER_MS)
 
 enum { MAX_CAPTURES = 1024 }; /* of one flow that are compared */
 
@@ -43,7 +47,8 @@ static int add_flow(struct lw_loader *loader, sqlite3_stmt *row)
 		.capture_start_ns = time_of(row, 13),
 		.capture_end_ns = time_of(row, 14),
 		.clock = lw_load_clock(loader->store, lw_store_column_text(row, 15),
-			lw_store_column_text(row, 16))};
+			lw_store_column_text(row, 16)),
+		.is_whole = sqlite3_column_int(row, 17) != 0};
 
 	if (flow.protocol && flow.source && flow.destination &&
 		lw_vec_push(&loader->run->flows, flow) == LW_OK) {
@@ -97,6 +102,8 @@ static int compare_seen(const void *a, const void *b)
 	const struct seen *x = a, *y = b;
 	int by = compare_identity(x->flow, y->flow);
 
+	if (!by)
+		by = y->flow->is_whole - x->flow->is_whole;
 	if (!by)
 		by = y->is_at_sender - x->is_at_sender;
 	if (!by)
@@ -219,7 +226,8 @@ static int add_bin(struct lw_loader *loader, sqlite3_stmt *row)
 	flow->n_psn_gaps += bin.n_psn_gaps;
 	flow->n_naks += bin.n_naks;
 	/* times of imported files are of another clock, beyond any uptime: their sums are all that is of use */
-	if (!needs_bins(loader->run, flow) || !lw_load_is_time(bin.bin_ns))
+	if (!needs_bins(loader->run, flow) || !lw_load_is_time(bin.bin_ns) ||
+		count(row, 11) > MAX_BIN_NS)
 		return LW_OK;
 	return lw_vec_push(&flow->bins, bin);
 }
@@ -228,12 +236,12 @@ static const char flows_sql[] =
 	"SELECT f.id, f.protocol, f.source_address, f.source_port, f.destination_address,"
 	" f.destination_port, coalesce(f.process_id, 0), f.is_sent, coalesce(f.peer_process_id, 0),"
 	" f.is_other, f.missing_bytes, coalesce(f.destination_qp, 0), f.capture_id,"
-	" c.start_ns, c.end_ns, h.boot_id, h.clock FROM flow f"
+	" c.start_ns, c.end_ns, h.boot_id, h.clock, f.process_id IS NOT NULL OR c.source = 'file' FROM flow f"
 	" LEFT JOIN capture c ON c.id = f.capture_id LEFT JOIN host h ON h.id = c.host_id ORDER BY f.id";
 
 static const char bins_sql[] =
 	"SELECT f.n, b.bin_ns, b.n_frames, b.frame_bytes, b.n_packets, b.wire_bytes, b.payload_bytes,"
-	" b.repeated_bytes, b.n_retransmitted, b.n_psn_gaps, b.n_naks FROM packet_bin b JOIN"
+	" b.repeated_bytes, b.n_retransmitted, b.n_psn_gaps, b.n_naks, b.last_ns - b.bin_ns FROM packet_bin b JOIN"
 	" (SELECT id, row_number() OVER (ORDER BY id) AS n FROM flow) f ON f.id = b.flow_id"
 	" ORDER BY f.n, b.bin_ns";
 

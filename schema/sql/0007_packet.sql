@@ -1,4 +1,5 @@
--- Packets as libpcap saw them, headers only: who sent how much to whom, in bins of one millisecond.
+-- Packets as libpcap saw them, headers only: who sent how much to whom, in bins of one millisecond. What is not the
+-- job's (live) is in bins of one second, and where little was moved in them only a part of the rest.
 
 CREATE TABLE capture(            -- one capture of one device, or one imported file
     id INTEGER PRIMARY KEY,
@@ -29,16 +30,16 @@ CREATE TABLE flow(               -- one direction between two ends
     process_id INTEGER,          -- of this run, whose traffic it is; NULL = nobody's or not known
     is_sent INTEGER,             -- 1: process_id sends it; 0: receives it
     peer_process_id INTEGER,     -- of this run, at the other end, when both are on this host
-    is_other INTEGER NOT NULL,   -- 1: the sum of all flows that the table had no room for
+    is_other INTEGER NOT NULL,   -- 1: the rest of a protocol: flows of others that moved little, or that there was no room for
     is_fragment INTEGER NOT NULL, -- 1: later fragments, which have no ports
     segment_bytes INTEGER,       -- payload of a full segment; NULL = not known, then merged packets count as one
     missing_bytes INTEGER NOT NULL, -- of the TCP stream, never seen here: sent before or past this capture, or dropped
     n_elsewhere INTEGER NOT NULL -- packets seen at other interfaces too, not counted again
 ) STRICT;
 
-CREATE TABLE packet_bin(         -- one flow in one millisecond; add up rows of the same bin
+CREATE TABLE packet_bin(         -- one flow in one millisecond, one of others in one second; add up rows of the same bin
     flow_id INTEGER NOT NULL,
-    bin_ns INTEGER NOT NULL,     -- start of the millisecond
+    bin_ns INTEGER NOT NULL,     -- start of the millisecond, or of the second
     n_frames INTEGER NOT NULL, frame_bytes INTEGER NOT NULL, -- as the host sees them: merged by GSO and GRO; with Ethernet header
     n_packets INTEGER NOT NULL, wire_bytes INTEGER NOT NULL, -- as on the wire: merged ones divided by segment_bytes, an estimate
     payload_bytes INTEGER NOT NULL, -- of TCP, UDP or RoCE, whatever was sent twice counts twice
@@ -48,7 +49,7 @@ CREATE TABLE packet_bin(         -- one flow in one millisecond; add up rows of 
     n_psn_gaps INTEGER NOT NULL, -- jumps of the RoCE packet sequence number: packets lost before this host saw them
     n_naks INTEGER NOT NULL,     -- RoCE acknowledgements that refuse
     n_ce INTEGER NOT NULL,       -- packets marked by the network: congestion experienced
-    first_ns INTEGER NOT NULL, last_ns INTEGER NOT NULL -- of its packets; last_ns beyond the millisecond: bins were joined in a hurry
+    first_ns INTEGER NOT NULL, last_ns INTEGER NOT NULL -- of its packets; last_ns beyond the bin: bins were joined in a hurry
 ) STRICT;
 
 CREATE TABLE flow_opcode(        -- RoCE packets of a flow by opcode

@@ -124,6 +124,37 @@ def headers_that_lie_are_counted():
     assert rows("SELECT n_bad FROM capture") == [{"n_bad": 3}]
 
 
+def what_two_interfaces_saw_is_counted_once():
+    """As `dumpcap -i br0 -i eth0` writes it, in both byte orders."""
+    once = conversation()
+    for order in "<>":
+        twice = []
+        for at, data in once:
+            twice += [(at, data, len(data), 1), (at + 500, data, len(data), 0)]
+        for packets, n in ((once, 1), (twice, 2)):
+            done = lapwing("import", put("two.pcapng", captures.pcapng(packets, order=order, n_interfaces=2)), "-o", RUN)
+            assert f"{511 * n} packets of 3 flows" in done.stdout, done.stdout
+            one = rows("SELECT * FROM v_flow WHERE source_port = 5000")[0]
+            assert (one["stream_bytes"], one["n_retransmitted"], one["n_packets"]) == (500000, 5, 506), (order, n, one)
+            assert rows("SELECT n_elsewhere FROM capture") == [{"n_elsewhere": 510 * (n - 1)}]
+
+
+def a_time_that_cannot_be_is_no_start():
+    """The seconds of the first packet are fine in a pcap, its ns are not."""
+    data = bytearray(captures.pcap(conversation(5)))
+    data[24 + 4:24 + 8] = b"\xff\xff\xff\x7f"
+    done = lapwing("import", put("time.pcap", bytes(data)), "-o", RUN, code=3)
+    (capture,) = rows("SELECT start_ns, end_ns, n_bad FROM capture")
+    assert capture["n_bad"] == 1 and START < capture["start_ns"] < START + 10**6 < START + 10**9 > capture["end_ns"], capture
+    assert rows("SELECT created_realtime_ns AS ns FROM run") == [{"ns": capture["start_ns"]}]
+    assert "in 0.0 s" in done.stdout or "ms" in done.stdout or "us" in done.stdout, done.stdout
+    # where no packet has a time there is no run to make
+    data = bytearray(captures.pcap(conversation(0)[:1]))
+    data[24 + 4:24 + 8] = b"\xff\xff\xff\x7f"
+    done = lapwing("import", put("time.pcap", bytes(data)), "-o", os.path.join(FOLDER, "none.lapwing"), code=1)
+    assert "holds no packet" in done.stderr, done.stderr
+
+
 def a_hundred_thousand_flows_are_summed_in_bounded_memory():
     def packets():
         for i in range(100000):
@@ -156,6 +187,8 @@ if __name__ == "__main__":
         headers_alone_tell_the_same()
         a_file_cut_anywhere_is_used_up_to_there()
         headers_that_lie_are_counted()
+        what_two_interfaces_saw_is_counted_once()
+        a_time_that_cannot_be_is_no_start()
         a_hundred_thousand_flows_are_summed_in_bounded_memory()
         what_is_no_capture_or_of_another_link_is_refused_in_words()
     finally:

@@ -38,6 +38,21 @@ def wrong_words_are_told_before_the_command_starts(a):
     assert "--pcap-filter needs --pcap" in done.stderr
 
 
+# Leaves a child that makes a ring, which is none, as often as it is removed.
+LATE = """
+import os, time
+if os.fork(): os._exit(0)
+for fd in range(3): os.close(fd)
+end = time.monotonic() + 1.5
+path = os.environ["LAPWING_DIR"] + "/late.ring"
+while time.monotonic() < end:
+    try: os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    except OSError: break
+try: os.unlink(path)
+except OSError: pass
+"""
+
+
 def without_the_capability_it_says_which_and_with_it_no_root_is_needed(a, b):
     copy = os.path.join(FOLDER, "copy")
     for name in ("bin/lapwing", "bin/lapwingd", "lib/liblapwing.so"):
@@ -57,6 +72,11 @@ def without_the_capability_it_says_which_and_with_it_no_root_is_needed(a, b):
         run(inside(a, *NOBODY, lapwing, "record", "-o", RUN, "--pcap=eth0", "--", *command))
     (one,) = rows("SELECT * FROM v_flow WHERE is_sent = 1")
     assert one["stream_bytes"] == 1 << 20, one
+    # A ring that comes while the collector clears up makes it begin again: with the device that it has.
+    run(inside(a, *NOBODY, lapwing, "record", "-q", "-o", RUN, "--pcap=eth0", "--", "/usr/bin/python3", "-c", LATE), code=None)
+    captures = rows("SELECT * FROM capture")
+    assert len(captures) > 1 and not any(capture["problem"] for capture in captures), captures
+    assert all(capture["end_ns"] for capture in captures), captures
     done = run(inside(a, "setpriv", "--no-new-privs", *NOBODY[1:], lapwing, "record", "-o", quiet, "--pcap", "--", "true"), code=1)
     assert "no_new_privs" in done.stderr, done.stderr
     bound = ["setpriv", "--bounding-set", "-net_raw"]
@@ -98,20 +118,28 @@ def a_device_that_goes_away_ends_the_capture_and_not_the_job(a, b):
     assert capture["problem"].startswith("dummy7: "), capture
     assert loss["n"] == 0 and 1e9 < loss["end_ns"] - loss["start_ns"] < 3e9, loss
     print(f"device gone: {capture['problem']}")
-    # One that only goes down, and comes back, does not end it.
-    job = subprocess.Popen(inside(a, LAPWING, "record", "-q", "-o", RUN, "--pcap=eth0", "--", "sleep", "4"))
-    time.sleep(1)
-    assert "promiscuity 0" in run(["ip", "-n", a, "-d", "link", "show", "eth0"]).stdout
-    ip("-n", a, "link", "set", "eth0", "down")
-    time.sleep(0.5)
+
+
+def one_that_goes_down_or_gets_another_name_is_captured_on(a, b):
+    for name in ("eth0", "eth9"):
+        job = subprocess.Popen(inside(a, LAPWING, "record", "-q", "-o", RUN, "--pcap=eth0", "--", "sleep", "5"))
+        time.sleep(1)
+        assert "promiscuity 0" in run(["ip", "-n", a, "-d", "link", "show", "eth0"]).stdout
+        ip("-n", a, "link", "set", "eth0", "down")
+        time.sleep(0.5)
+        if name != "eth0":
+            ip("-n", a, "link", "set", "eth0", "name", name)
+        ip("-n", a, "link", "set", name, "up")
+        with receiver(b, B) as port:  # libpcap does not notice at once
+            run(inside(a, *sender(B, port, 1 << 20, 1 << 14, 0.02)))
+        assert job.wait() == 0
+        (capture,) = rows("SELECT * FROM capture")
+        n = rows("SELECT coalesce(sum(payload_bytes), 0) AS n FROM packet_bin")[0]["n"]
+        print(f"device down and up as {name}: {capture['problem']}; {n} bytes afterwards")
+        assert capture["problem"] is None and capture["device"] == "eth0" and n >= 1 << 20, (capture, n)
+    ip("-n", a, "link", "set", "eth9", "down")
+    ip("-n", a, "link", "set", "eth9", "name", "eth0")
     ip("-n", a, "link", "set", "eth0", "up")
-    with receiver(b, B) as port:
-        run(inside(a, *sender(B, port, 1 << 20)))
-    assert job.wait() == 0
-    (capture,) = rows("SELECT * FROM capture")
-    n = rows("SELECT coalesce(sum(payload_bytes), 0) AS n FROM packet_bin")[0]["n"]
-    print(f"device down and up: {capture['problem']}; {n} bytes afterwards")
-    assert (capture["problem"] is None) == (n >= 1 << 20), (capture, n)
 
 
 # As many small UDP packets as fast as it goes, to the port of RoCE.
@@ -148,17 +176,29 @@ def what_the_kernel_drops_is_counted_with_its_interval(a, b):
 
 
 def a_killed_collector_gets_a_successor_with_a_capture_of_its_own(a, b):
-    job = subprocess.Popen(inside(a, LAPWING, "record", "-q", "-o", RUN, "--pcap=eth0", "--", "sleep", "4"), stderr=subprocess.PIPE)
-    time.sleep(1.5)
+    job = subprocess.Popen(inside(a, LAPWING, "record", "-q", "-o", RUN, "--pcap=eth0", "--", "sleep", "8"), stderr=subprocess.PIPE)
+    with receiver(b, B) as port:
+        time.sleep(0.5)
+        run(inside(a, *sender(B, port, 1 << 20)))
+        time.sleep(2.8)  # strangers' seconds are stored two seconds later
     os.kill(int(run(["pgrep", "-n", "-P", str(job.pid), "lapwingd"]).stdout), signal.SIGKILL)
+    killed_ns = time.monotonic_ns()
     with receiver(b, B) as port:
         time.sleep(0.5)
         run(inside(a, *sender(B, port, 1 << 20)))
     job.communicate()
     assert job.returncode == 0
-    captures = rows("SELECT * FROM capture")
-    assert [capture["end_ns"] is None for capture in captures] == [True, False], captures
-    assert rows("SELECT max(stream_bytes) AS n FROM v_flow")[0]["n"] == 1 << 20
+    first, second = rows("SELECT * FROM capture ORDER BY id")
+    assert "killed" in first["problem"] and second["problem"] is None, (first, second)
+    (last,) = rows("SELECT max(b.last_ns) AS ns FROM packet_bin b JOIN flow f ON f.id = b.flow_id WHERE f.capture_id = 1")
+    (loss,) = rows("SELECT * FROM capture_loss WHERE capture_id = 1")
+    assert first["end_ns"] == last["ns"] == loss["start_ns"] and loss["n"] == 0, (first, last, loss)
+    assert loss["start_ns"] < killed_ns < loss["end_ns"], (loss, killed_ns)
+    assert 0 <= second["start_ns"] - loss["end_ns"] < 1e8 or 0 <= loss["end_ns"] - second["start_ns"] < 1e8, (loss, second)
+    (sum_of_second,) = rows("SELECT sum(b.payload_bytes) AS n FROM packet_bin b JOIN flow f ON f.id = b.flow_id WHERE f.capture_id = 2")
+    assert sum_of_second["n"] >= 1 << 20, sum_of_second
+    info = run([LAPWING, "info", RUN], code=3).stdout
+    assert "its reader was killed" in info, info
 
 
 def many_strangers_narrow_the_filter_to_the_jobs_peers(a, b):
@@ -184,6 +224,7 @@ def main():
         started_by_a_rank_the_job_is_recorded_and_the_run_says_why_not(a, b)
         many_strangers_narrow_the_filter_to_the_jobs_peers(a, b)
         a_device_that_goes_away_ends_the_capture_and_not_the_job(a, b)
+        one_that_goes_down_or_gets_another_name_is_captured_on(a, b)
         what_the_kernel_drops_is_counted_with_its_interval(a, b)
         a_killed_collector_gets_a_successor_with_a_capture_of_its_own(a, b)
 

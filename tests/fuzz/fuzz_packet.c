@@ -2,19 +2,22 @@
 /*
  * Any packets, cut anywhere: no byte is read past, every packet is counted once, sums hold.
  *
- * Input: link type (index), room of the table, then packets: bytes captured, further bytes on the
- * wire (2), time passed since the one before it (in 1/16 ms), the bytes.
+ * Input: link type (index), room of the table (its high bits: strangers are summed; flows come and
+ * go), then packets: bytes captured, further bytes on the wire (2), time passed since the one before
+ * it (in 1/16 ms), the bytes.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "packet/flow.h"
+#include "packet/rows.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 struct sums {
 	uint64_t n_frames, payload_bytes, repeated_bytes, retransmitted_bytes;
+	uint64_t n_elsewhere; /* of flows that were forgotten */
 };
 
 static bool add_up(void *user, const struct lw_packet_bin *bin)
@@ -53,16 +56,45 @@ static bool add_packet(struct lw_flow_table *flows, int link, const uint8_t *byt
 	return true;
 }
 
+static uint64_t count_elsewhere(const struct lw_flow_table *flows)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < flows->n; i++)
+		n += flows->flows[i].n_elsewhere;
+	return n;
+}
+
+/* Flows become the job's and are given back; what is silent is forgotten. */
+static void come_and_go(struct lw_flow_table *flows, int64_t at_ns, struct sums *sums)
+{
+	struct lw_packet_batch batch = {.end_ns = 0};
+	struct lw_flow *last = &flows->flows[flows->n - 1];
+
+	if (!last->is_other && !last->is_free) {
+		struct lw_flow_key key = last->key;
+
+		if (at_ns % 3 == 0)
+			lw_flows_expect(flows, &key);
+		else
+			lw_flows_forget(flows, &key);
+	}
+	lw_flows_flush(flows, at_ns - LW_BIN_NS);
+	if (lw_flows_states(flows, false, &batch) < 0)
+		abort();
+	lw_packet_batch_free(&batch);
+	sums->n_elsewhere += count_elsewhere(flows);
+	lw_flows_age(flows, at_ns - 4 * LW_BIN_NS);
+	sums->n_elsewhere -= count_elsewhere(flows);
+}
+
 static void check_flows(
 	const struct lw_flow_table *flows, uint64_t n_added, const struct sums *sums)
 {
-	uint64_t n_elsewhere = 0;
-
 	for (uint32_t i = 0; i < flows->n; i++) {
 		const struct lw_tcp_stream *stream = &flows->flows[i].tcp;
 		uint64_t n_in_holes = 0;
 
-		n_elsewhere += flows->flows[i].n_elsewhere;
 		if (stream->n_holes > LW_MAX_HOLES ||
 			stream->missing_bytes > stream->next - stream->first)
 			abort();
@@ -76,7 +108,8 @@ static void check_flows(
 		if (n_in_holes > stream->missing_bytes)
 			abort();
 	}
-	if (flows->n > flows->capacity || sums->n_frames + n_elsewhere != n_added)
+	if (flows->n > flows->capacity ||
+		sums->n_frames + sums->n_elsewhere + count_elsewhere(flows) != n_added)
 		abort();
 }
 
@@ -92,6 +125,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	if (n < 2 || lw_flows_open(&flows, 4u + data[1] % 64, add_up, &sums) < 0)
 		return 0;
+	if (data[1] & 0x40 && lw_flows_sum_strangers(&flows) < 0)
+		abort();
 	link = links[data[0] % (sizeof(links) / sizeof(links[0]))];
 	for (size_t at = 2; at + 4 <= n;) {
 		uint32_t n_captured = data[at], n_wire;
@@ -103,6 +138,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		n_added +=
 			add_packet(&flows, link, data + at, n_captured, n_captured + n_wire, at_ns);
 		at += n_captured;
+		if (data[1] & 0x80)
+			come_and_go(&flows, at_ns, &sums);
 	}
 	if (!lw_flows_flush(&flows, INT64_MAX))
 		abort();

@@ -31,13 +31,17 @@ def pcap(packets, link=1, snap=65535, has_ns=True):
     return b"".join(out)
 
 
-def pcapng(packets, link=1, snap=65535):
+def pcapng(packets, link=1, snap=65535, order="<", n_interfaces=1):
+    """@packets: as of pcap(), or (time, bytes, length on the wire, interface)."""
     def block(kind, body):
         body += bytes(-len(body) % 4)
-        return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+        return struct.pack(order + "II", kind, len(body) + 12) + body + struct.pack(order + "I", len(body) + 12)
 
-    out = [block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)),
-           block(1, struct.pack("<HHI", link, 0, snap) + struct.pack("<HHB3xHH", 9, 1, 9, 0, 0))]  # if_tsresol: ns
-    for at, data, *wire in packets:
-        out.append(block(6, struct.pack("<IIIII", 0, at >> 32, at & 0xFFFFFFFF, min(len(data), snap), wire[0] if wire else len(data)) + data[:snap]))
+    out = [block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))]
+    for _ in range(n_interfaces):
+        out.append(block(1, struct.pack(order + "HHI", link, 0, snap) + struct.pack(order + "HHB3xHH", 9, 1, 9, 0, 0)))  # if_tsresol: ns
+    out.append(block(5, struct.pack(order + "III", 0, 0, 0)))  # statistics: no packet
+    for at, data, *more in packets:
+        wire, interface = (*more, *(len(data), 0)[len(more):])
+        out.append(block(6, struct.pack(order + "IIIII", interface, at >> 32, at & 0xFFFFFFFF, min(len(data), snap), wire) + data[:snap]))
     return b"".join(out)

@@ -2,15 +2,16 @@
 /*
  * flood.c - many small TCP segments at a steady rate, on a device of a test's own network namespace.
  *
- *	flood DEVICE PACKETS_PER_S SECONDS N_FLOWS
+ *	flood DEVICE PACKETS_PER_S SECONDS N_FLOWS [udp]
  *
  * From 198.18.201.1 to 198.18.201.77, which nobody has; flow k comes from port 1000 + k, each segment
- * follows the one before it. Prints how many were sent.
+ * follows the one before it. With udp they are datagrams of the same size. Prints how many were sent.
  */
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netpacket/packet.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static int64_t now_ns(void)
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-static void make(uint8_t *frame, uint32_t flow, uint32_t seq)
+static void make(uint8_t *frame, uint32_t flow, uint32_t seq, bool is_udp)
 {
 	static const uint8_t head[] = {2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0,
 		40 + PAYLOAD_BYTES, 0, 1, 0, 0, 64, 6, 0, 0, 198, 18, 201, 1, 198, 18, 201, 77};
@@ -38,6 +39,11 @@ static void make(uint8_t *frame, uint32_t flow, uint32_t seq)
 	memset(frame, 0, FRAME_BYTES);
 	memcpy(frame, head, sizeof(head));
 	memcpy(frame + 34, ports, 4);
+	if (is_udp) {
+		frame[23] = IPPROTO_UDP;
+		frame[39] = FRAME_BYTES - 14 - 20;
+		return;
+	}
 	seq = htonl(seq);
 	memcpy(frame + 38, &seq, 4);
 	frame[46] = 0x50;
@@ -55,8 +61,8 @@ int main(int argc, char **argv)
 	int64_t start_ns, end_ns, rate;
 	int fd = socket(AF_PACKET, SOCK_RAW, 0);
 
-	if (argc != 5 || fd < 0) {
-		perror("flood: DEVICE PACKETS_PER_S SECONDS N_FLOWS");
+	if (argc < 5 || fd < 0) {
+		perror("flood: DEVICE PACKETS_PER_S SECONDS N_FLOWS [udp]");
 		return 1;
 	}
 	to.sll_ifindex = (int)if_nametoindex(argv[1]);
@@ -81,7 +87,7 @@ int main(int argc, char **argv)
 			uint64_t k = n_sent + i;
 
 			make(frames[i], (uint32_t)(k % n_flows),
-				(uint32_t)(k / n_flows * PAYLOAD_BYTES));
+				(uint32_t)(k / n_flows * PAYLOAD_BYTES), argc > 5);
 			parts[i] = (struct iovec){frames[i], FRAME_BYTES};
 			messages[i].msg_hdr.msg_iov = &parts[i];
 			messages[i].msg_hdr.msg_iovlen = 1;

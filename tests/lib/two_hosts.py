@@ -27,7 +27,9 @@ s.close()
 time.sleep(0.3)
 """
 RECEIVER = """
-import socket, sys
+import ctypes, socket, sys
+mark = getattr(ctypes.CDLL(None), "lapwing_mark_step", None)
+if mark: mark(1)
 family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
 listener = socket.create_server((sys.argv[1], 0), family=family)
 print(listener.getsockname()[1], flush=True)
@@ -126,7 +128,7 @@ def sender(peer, port, n_bytes, piece_bytes=1 << 16, pause_s=None):
 
 def run(command, code=0, timeout=60, **environment):
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env={**os.environ, **environment})
-    if done.returncode != code:
+    if code is not None and done.returncode != code:
         sys.exit(f"{command}: exit {done.returncode}, not {code}\n{done.stdout}{done.stderr}")
     return done
 

@@ -21,7 +21,8 @@ enum { N_PACKETS = 20000, PAYLOAD_BYTES = 16 + 12 };
 struct sums {
 	uint64_t n_packets, payload_bytes, n_received, n_dropped;
 	int64_t end_ns, first_ns, last_ns;
-	size_t n_states;
+	size_t n_states, n_bins;
+	int64_t longest_ns; /* of a bin */
 };
 
 static void add_up(const struct lw_packet_batch *batch, uint32_t qp, struct sums *sums)
@@ -44,6 +45,9 @@ static void add_up(const struct lw_packet_batch *batch, uint32_t qp, struct sums
 		if (!sums->first_ns || bin->first_ns < sums->first_ns)
 			sums->first_ns = bin->first_ns;
 		sums->last_ns = bin->last_ns > sums->last_ns ? bin->last_ns : sums->last_ns;
+		sums->n_bins++;
+		if (bin->last_ns - bin->bin_ns > sums->longest_ns)
+			sums->longest_ns = bin->last_ns - bin->bin_ns;
 		sums->n_packets += bin->n_packets;
 		sums->payload_bytes += bin->payload_bytes;
 	}
@@ -66,14 +70,20 @@ static void what_was_sent_is_taken_while_it_is_read(void **state)
 {
 	const uint32_t qp = 0x10000u + (uint32_t)getpid() % 0xffff;
 	const struct lw_packet_batch *batch;
-	struct lw_connection connection = {.local_port = 1, .peer_port = 2};
+	struct lw_flow_key key = {.protocol = IPPROTO_TCP, .source_port = 1, .destination_port = 2};
+	const struct lw_flow_key own = {.protocol = IPPROTO_UDP,
+		.is_roce = 1,
+		.source = {[10] = 0xff, 0xff, 127, 0, 0, 1},
+		.destination = {[10] = 0xff, 0xff, 127, 0, 0, 1},
+		.destination_port = LW_PORT_ROCE,
+		.destination_qp = qp};
 	struct lw_capture *capture;
 	struct sums sums = {0};
 	int64_t start_ns, end_ns;
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
 
 	(void)state;
-	if (lw_capture_open("lo", "", &capture) < 0)
+	if (lw_capture_open("lo", "", NULL, &capture) < 0)
 		fail_msg("%s", lw_error_text());
 	assert_int_equal(lw_capture_start(capture), LW_OK);
 	start_ns = lw_clock_ns();
@@ -81,8 +91,10 @@ static void what_was_sent_is_taken_while_it_is_read(void **state)
 		send_one(fd, qp, i);
 		if (i % 1000)
 			continue;
-		connection.peer[0] = (uint8_t)(i / 1000);
-		assert_int_equal(lw_capture_expect(capture, &connection), LW_OK);
+		key.destination[0] = (uint8_t)(i / 1000);
+		assert_int_equal(lw_capture_expect(capture, &key, true), LW_OK);
+		if (i == N_PACKETS / 2) /* late, but soon enough */
+			assert_int_equal(lw_capture_expect(capture, &own, true), LW_OK);
 		nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 		batch = lw_capture_take(capture);
 		if (batch)
@@ -95,6 +107,7 @@ static void what_was_sent_is_taken_while_it_is_read(void **state)
 	assert_int_equal(sums.n_dropped, 0);
 	assert_int_equal(sums.n_packets, N_PACKETS);
 	assert_int_equal(sums.payload_bytes, N_PACKETS * 12);
+	assert_true(sums.n_bins >= N_PACKETS / 1000 && sums.longest_ns < LW_BIN_NS);
 	assert_true(sums.n_received >= N_PACKETS && sums.n_states > 0);
 	assert_true(sums.first_ns >= start_ns && sums.last_ns <= end_ns);
 	assert_true(sums.end_ns >= end_ns);
@@ -107,12 +120,12 @@ static void one_that_never_started_closes(void **state)
 	struct lw_capture *capture;
 
 	(void)state;
-	assert_int_equal(lw_capture_open("lo", "port 9", &capture), LW_OK);
+	assert_int_equal(lw_capture_open("lo", "port 9", NULL, &capture), LW_OK);
 	assert_null(lw_capture_take(capture));
 	lw_capture_close(capture);
 	lw_capture_close(NULL);
-	assert_int_equal(lw_capture_open("lo", "prot 9", &capture), LW_ERR_USAGE);
-	assert_int_equal(lw_capture_open("nosuch0", "", &capture), LW_ERR_IO);
+	assert_int_equal(lw_capture_open("lo", "prot 9", NULL, &capture), LW_ERR_USAGE);
+	assert_int_equal(lw_capture_open("nosuch0", "", NULL, &capture), LW_ERR_IO);
 }
 
 int main(void)

@@ -164,7 +164,8 @@ static void seen_once_and_missing_add_up_to_the_stream(void **state)
 		uint32_t start_seq = (uint32_t)rand_r(&seed) * 2u;
 
 		assert_int_equal(lw_flows_open(&table, 64, add_up, &t), 0);
-		add_tcp(&table, start_seq, BYTES, 0, 0);
+		/* half of the time the capture begins in the middle */
+		add_tcp(&table, start_seq + round % 2 * N * BYTES / 4, BYTES, 0, 0);
 		for (int i = 0; i < 3 * N; i++) {
 			uint32_t near = (uint32_t)(i / 4 + rand_r(&seed) % 20);
 
@@ -177,6 +178,34 @@ static void seen_once_and_missing_add_up_to_the_stream(void **state)
 			fail_msg("round %d of seed 20240611", round);
 		lw_flows_close(&table);
 	}
+}
+
+/* A capture that begins in the middle: what comes from before it is new, whatever comes first. */
+static void what_lies_before_the_first_one_seen_is_new_and_late(void **state)
+{
+	static const uint32_t order[] = {5000, 2000, 3000, 4000};
+
+	for (int is_late = 0; is_late < 2; is_late++) {
+		struct totals t = {0};
+		struct lw_flow_table table;
+
+		assert_int_equal(lw_flows_open(&table, 64, add_up, &t), 0);
+		for (uint32_t i = 0; i < 4; i++) {
+			/* sent before the one at 5000, or after it */
+			add_tcp(&table, order[i], 1000, is_late ? order[i] / 1000 : 10 + i, i);
+			if (i == 1)
+				assert_int_equal(only_flow(&table)->tcp.missing_bytes, 2000);
+		}
+		lw_flows_flush(&table, INT64_MAX);
+		assert_int_equal(t.all.repeated_bytes, 0);
+		assert_int_equal(t.all.n_out_of_order, is_late ? 3 : 0);
+		assert_int_equal(t.all.n_retransmitted, is_late ? 0 : 3);
+		assert_int_equal(t.all.retransmitted_bytes, is_late ? 0 : 3000);
+		assert_int_equal(only_flow(&table)->tcp.missing_bytes, 0);
+		assert_int_equal(only_flow(&table)->tcp.next - only_flow(&table)->tcp.first, 4000);
+		lw_flows_close(&table);
+	}
+	(void)state;
 }
 
 static void a_new_connection_with_old_ports_starts_over(void **state)
@@ -230,8 +259,12 @@ static void merged_packets_count_as_many_by_the_segment_size(void **state)
 
 static void beyond_the_room_flows_are_summed_and_expected_ones_still_get_in(void **state)
 {
-	static const uint8_t local[16] = {[10] = 0xff, 0xff, 10, 0, 0, 200};
-	static const uint8_t peer[16] = {[10] = 0xff, 0xff, 10, 0, 0, 201};
+	static const struct lw_flow_key key = {.protocol = 6,
+		.source = {[10] = 0xff, 0xff, 10, 0, 0, 200},
+		.source_port = 70,
+		.destination = {[10] = 0xff, 0xff, 10, 0, 0, 201},
+		.destination_port = 71};
+	struct lw_flow_key reverse = lw_flow_reverse(&key);
 	struct totals t = {0};
 	struct lw_flow_table table;
 	struct bytes b;
@@ -248,7 +281,8 @@ static void beyond_the_room_flows_are_summed_and_expected_ones_still_get_in(void
 		add(&table, &b, i);
 	}
 	assert_int_equal(table.n, LW_FLOW_N_OTHER + 750);
-	lw_flows_expect(&table, local, 70, peer, 71);
+	lw_flows_expect(&table, &key);
+	lw_flows_expect(&table, &reverse);
 	b = tcp_frame(&(struct segment){.flags = 16,
 		.payload_bytes = 10,
 		.from = 201,
@@ -348,6 +382,7 @@ int main(void)
 		cmocka_unit_test(a_hole_is_filled_late_or_again_and_the_ip_id_tells),
 		cmocka_unit_test(without_ip_ids_time_tells),
 		cmocka_unit_test(seen_once_and_missing_add_up_to_the_stream),
+		cmocka_unit_test(what_lies_before_the_first_one_seen_is_new_and_late),
 		cmocka_unit_test(a_new_connection_with_old_ports_starts_over),
 		cmocka_unit_test(merged_packets_count_as_many_by_the_segment_size),
 		cmocka_unit_test(beyond_the_room_flows_are_summed_and_expected_ones_still_get_in),

@@ -335,9 +335,12 @@ static void packets_tell_bytes_of_an_operation_to_the_millisecond(void **state)
 		net_run_add(
 			"INSERT INTO flow VALUES(%d, 1, 'tcp', '10.0.0.%d', %d, '10.0.0.%d', %d, NULL, %d, 1, NULL, 0, 0, 1448, 0, 0);"
 			"INSERT INTO packet_bin SELECT %d, w / 1000000 * 1000000, 1, 1, 1, 1, 700000, 0, 0, 0, 0, 0, 0, 0, w, w FROM"
-			" (SELECT DISTINCT c.start_ns + 1500000 AS w FROM collective c JOIN thread t ON t.id = c.thread_id WHERE t.process_id = %d);",
+			" (SELECT DISTINCT c.start_ns + 1500000 AS w FROM collective c JOIN thread t ON t.id = c.thread_id WHERE t.process_id = %d);"
+			/* a second's sum is of no operation */
+			"INSERT INTO packet_bin SELECT %d, max(w), 1, 1, 1, 1, 50000000, 0, 0, 0, 0, 0, 0, 0, w, w + 900000000 FROM"
+			" (SELECT c.start_ns AS w FROM collective c JOIN thread t ON t.id = c.thread_id WHERE t.process_id = %d);",
 			r + 1, r + 1, r ? 5000 : 40001, 2 - r, r ? 40001 : 5000, r + 1, r + 1,
-			r + 1);
+			r + 1, r + 1, r + 1);
 	run = net_run_analyze(2);
 	assert_true(run->network.are_ops_captured);
 	lw_vec_foreach (op, &run->network.ops) {

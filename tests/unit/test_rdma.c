@@ -133,6 +133,26 @@ static void roce_packets_are_of_the_link_of_their_queue_pairs(void **state)
 	lw_run_free(run);
 }
 
+/* In a capture of another job on the host it is a stranger's: a part of it only, by the second. */
+static void of_several_captures_the_jobs_own_counts(void **state)
+{
+	struct lw_run *run;
+
+	(void)state;
+	net_run_begin(2);
+	add_pair(40e6);
+	net_run_add_capture(1, 0, 1000000000);
+	net_run_add_capture(2, 1000000, 900000000);
+	for (int capture = 1; capture <= 2; capture++) {
+		add_roce_flow(capture, capture, 0, 18);
+		add_roce_bin(capture, 500000000, 1000000 * capture, 1000);
+	}
+	net_run_add("UPDATE flow SET process_id = 1, is_sent = 1 WHERE id = 2;");
+	run = net_run_analyze(2);
+	assert_near(run->network.links.at[0].packet_bytes, 1999000, 1e-9);
+	lw_run_free(run);
+}
+
 static void who_is_read_has_sent(void **state)
 {
 	const struct lw_net_link *back;
@@ -231,6 +251,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(queue_pairs_are_links_too),
 		cmocka_unit_test(roce_packets_are_of_the_link_of_their_queue_pairs),
+		cmocka_unit_test(of_several_captures_the_jobs_own_counts),
 		cmocka_unit_test(who_is_read_has_sent),
 		cmocka_unit_test(what_a_port_moved_past_libibverbs_is_nobodys),
 		cmocka_unit_test(what_a_port_sent_again_slows_operations),
