@@ -278,7 +278,7 @@ void lw_qp_record(const struct lw_qp *qp, enum lw_rdma_qp_op op, const struct lw
 	event.rdma_qp.flags = atomic_load_explicit(&qp->flags, memory_order_relaxed);
 	if (path)
 		event.rdma_qp.flags |=
-			(uint8_t)(path->mtu << LW_RDMA_QP_MTU_SHIFT) & LW_RDMA_QP_MTU;
+			(uint8_t)((path->mtu << LW_RDMA_QP_MTU_SHIFT) & LW_RDMA_QP_MTU);
 	event.rdma_qp.n_unused_receives = n_unused_receives;
 	lw_record(&event);
 }
