@@ -61,6 +61,7 @@ static int connect_to(const char *text, int rank)
 		usleep(50000);
 	}
 	must(!"the next rank listens");
+	return -1;
 }
 
 static void open_sockets(struct ring *ring, char **addresses, int rank, int size)
