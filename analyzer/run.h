@@ -241,6 +241,8 @@ struct lw_run {
 	int32_t size;       /* ranks of the job; >= ranks.n */
 	bool is_size_known; /* else it is the least that there are */
 	uint64_t n_lost;    /* records that were dropped */
+	uint64_t
+		n_unread; /* counters, sockets, captures of which something is missing: no records of ranks */
 	uint32_t n_missing_ranks;
 	uint32_t n_duplicate_ranks; /* processes of a rank that is there already: not used */
 	bool is_closed;             /* every store was closed in order */

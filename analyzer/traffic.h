@@ -104,7 +104,8 @@ struct lw_packet_flow { /* one direction between two ends, as captured */
 		n_retransmitted, n_psn_gaps, n_naks;
 	int64_t missing_bytes;
 	int64_t capture_start_ns,
-		capture_end_ns;            /* of its capture; LW_NS_UNKNOWN: it did not say */
+		capture_end_ns;    /* of its capture; LW_NS_UNKNOWN: it did not say */
+	int64_t first_ns, last_ns; /* of its packets, on the clock of its capture; LW_NS_UNKNOWN */
 	lw_vec(struct lw_packet_bin) bins; /* of flows of the job only, by bin_ns */
 };
 

@@ -20,7 +20,8 @@ int lw_cli_run_exit(const struct lw_run *run)
 {
 	/* a timeline is one rank's view: of it nothing is missing */
 	bool is_missing = run->n_missing_ranks && !run->is_import;
-	bool is_incomplete = run->n_lost || is_missing || run->n_duplicate_ranks || !run->is_closed;
+	bool is_incomplete = run->n_lost || run->n_unread || is_missing || run->n_duplicate_ranks ||
+			     !run->is_closed;
 
 	for (size_t r = 0; r < run->ranks.n; r++)
 		is_incomplete |= run->ranks.at[r].died;

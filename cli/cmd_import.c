@@ -77,6 +77,10 @@ static void print_text(const struct options *options, const struct lw_import_sum
 			options->output, summary->n_batches, summary->n_tensors,
 			lw_ns_format((double)summary->duration_ns, duration),
 			lw_bytes_format((double)summary->bytes, bytes), summary->format);
+	if (summary->n_elsewhere)
+		printf("  %" PRIu64
+		       " packet(s) of these were seen at another interface too, and count once\n",
+			summary->n_elsewhere);
 	if (summary->n_unfinished)
 		printf("  %" PRIu64 " operation(s) had not ended when the file stops\n",
 			summary->n_unfinished);
@@ -105,6 +109,7 @@ static int print_json(const struct options *options, const struct lw_import_summ
 	lw_json_int(json, "n_ready", (int64_t)summary->n_ready);
 	lw_json_int(json, "n_ranges", (int64_t)summary->n_ranges);
 	lw_json_int(json, "n_packets", (int64_t)summary->n_packets);
+	lw_json_int(json, "n_elsewhere", (int64_t)summary->n_elsewhere);
 	lw_json_int(json, "n_flows", (int64_t)summary->n_flows);
 	lw_json_int(json, "n_unfinished", (int64_t)summary->n_unfinished);
 	lw_json_int(json, "bytes", (int64_t)summary->bytes);

@@ -92,7 +92,9 @@ static int read_summary(struct summary *s)
 		status = lw_store_int(s->store, "PRAGMA user_version", &s->schema);
 	if (status == LW_OK)
 		status = lw_store_int(s->store,
-			"SELECT coalesce(max(coalesce(end_ns, start_ns)) - min(start_ns), 0) FROM process",
+			"SELECT coalesce((SELECT max(coalesce(end_ns, start_ns)) - min(start_ns) FROM process),"
+			" (SELECT max(last_ns) - min(first_ns) FROM packet_bin),"
+			" (SELECT max(at_ns) - min(at_ns) FROM counter_sample), 0)",
 			&s->duration_ns);
 	if (status == LW_OK)
 		status = lw_store_int(s->store,

@@ -138,8 +138,11 @@ int lw_netns_open(pid_t pid, struct lw_netns_sockets *ret_sockets)
 	}
 	if (visit.error)
 		return lw_fail(LW_ERR_UNSUPPORTED,
-			"the network namespace of pid %d cannot be entered: %s", (int)pid,
-			strerror(visit.error));
+			"the network namespace of pid %d cannot be entered: %s%s", (int)pid,
+			strerror(visit.error),
+			visit.error == EPERM || visit.error == EACCES
+				? " (it takes CAP_SYS_ADMIN: record as root, or from inside that namespace)"
+				: "");
 	if (ret_sockets->route_fd < 0 && ret_sockets->diag_fd < 0)
 		return lw_fail(LW_ERR_IO, "netlink: %s", ret_sockets->missing);
 	return LW_OK;

@@ -30,6 +30,34 @@ int lw_store_schema_version(void)
 	return N_MIGRATIONS;
 }
 
+/* What else somebody may take for a run, by how it begins. Return: "" = it does not look like that. */
+static const char *import_hint(const char *path)
+{
+	static const char packets[] = ", but packets: `lapwing import` makes a run of them";
+	static const char timeline[] = "; if it is a timeline, `lapwing import` makes a run of it";
+	static const struct {
+		const char *begin, *hint;
+	} kinds[] = {
+		{"\xa1\xb2\xc3\xd4", packets},
+		{"\xd4\xc3\xb2\xa1", packets},
+		{"\xa1\xb2\x3c\x4d", packets},
+		{"\x4d\x3c\xb2\xa1", packets},
+		{"\x0a\x0d\x0d\x0a", packets},
+		{"[", timeline},
+		{"{", timeline},
+	};
+	char head[4] = "";
+	FILE *file = fopen(path, "rbe");
+	size_t n = file ? fread(head, 1, sizeof(head), file) : 0;
+
+	if (file)
+		fclose(file);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (n == sizeof(head) && !memcmp(head, kinds[i].begin, strlen(kinds[i].begin)))
+			return kinds[i].hint;
+	return "";
+}
+
 int lw_store_fail(struct lw_store *store, const char *what)
 {
 	int code = sqlite3_errcode(store->db) & 0xff;
@@ -40,7 +68,8 @@ int lw_store_fail(struct lw_store *store, const char *what)
 	const char *text = sqlite3_errmsg(store->db);
 
 	if (code == SQLITE_NOTADB)
-		text = "not a lapwing run (not an SQLite file)";
+		return lw_fail(status, "%s: not a lapwing run (not an SQLite file%s)", what,
+			import_hint(store->path));
 	else if (code == SQLITE_CORRUPT)
 		text = "damaged: the file is cut short or overwritten";
 	else if (code == SQLITE_FULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * view_network.c - what crossed the network: a line a rank with its traffic over time; `t`: a line a connection, a link
- * between ranks, a device.
+ * between ranks, a device, a captured flow.
  *
  * Below: what the collectives moved, against what a ring would have sent, each figure with how it is known.
  */
@@ -12,11 +12,12 @@
 #include "analyzer/emit/report.h"
 #include "tui/app.h"
 #include "tui/connections.h"
+#include "tui/flow_rows.h"
 #include "tui/net_rows.h"
 #include "tui/parts.h"
 #include "tui/rank_stats.h"
 
-enum side { RANKS, CONNECTIONS, LINKS, DEVICES, N_SIDES };
+enum side { RANKS, CONNECTIONS, LINKS, DEVICES, FLOWS, N_SIDES };
 enum { N_PARTS = 240 }; /* of the run, for traffic over time */
 
 struct rank_row {
@@ -35,7 +36,9 @@ struct rows { /* the context of both tables */
 struct state {
 	struct lw_table tables[N_SIDES];
 	struct rows rows;
+	struct lw_flow_rows flows;
 	enum side side;
+	bool was_shown; /* then the side is the user's */
 	int32_t seen_rank;
 };
 
@@ -254,6 +257,21 @@ static int open_ranks(struct lw_table *table, const struct rows *rows)
 		rows->run->ranks.n, rows);
 }
 
+/* A capture that is of no job begins with what it has. */
+static int open_flows(struct state *state, const struct lw_run *run)
+{
+	int status = lw_flow_rows_make(run, &state->flows);
+
+	if (!state->was_shown && !run->ranks.n && state->flows.n)
+		state->side = FLOWS;
+	if (!state->flows.n && state->side == FLOWS)
+		state->side = RANKS;
+	state->was_shown = true;
+	return status < 0 ? status
+			  : lw_table_open(&state->tables[FLOWS], lw_flow_columns, lw_flow_n_columns,
+				    state->flows.n, &state->flows);
+}
+
 static int open(struct lw_view *view)
 {
 	struct state *state = view->state;
@@ -283,9 +301,10 @@ static int open(struct lw_view *view)
 	if (status == LW_OK)
 		status = lw_table_open(&state->tables[LINKS], lw_link_columns, lw_link_n_columns,
 			run->network.links.n, run);
-	return status < 0 ? status
-			  : lw_table_open(&state->tables[DEVICES], lw_nic_columns, lw_nic_n_columns,
-				    run->nics.n, run);
+	if (status == LW_OK)
+		status = lw_table_open(&state->tables[DEVICES], lw_nic_columns, lw_nic_n_columns,
+			run->nics.n, run);
+	return status < 0 ? status : open_flows(state, run);
 }
 
 static void done(struct lw_view *view)
@@ -296,16 +315,20 @@ static void done(struct lw_view *view)
 		lw_table_done(&state->tables[i]);
 	free(state->rows.ranks);
 	lw_vec_free(&state->rows.connections);
+	lw_flow_rows_done(&state->flows);
 }
 
 /* ---- drawing ------------------------------------------------------------------------------------ */
 
 enum { FACT_LINES = 11, HEADING_LINES = 1, LEAST_TABLE_LINES = 6 };
 
-static int table_lines(int height)
+/* Of a capture without ranks nothing is to be said below. */
+static int table_lines(const struct state *state, int height)
 {
 	int left = height - HEADING_LINES;
 
+	if (!state->rows.run->ranks.n && state->flows.n)
+		return left;
 	return left - FACT_LINES >= LEAST_TABLE_LINES ? left - FACT_LINES : left;
 }
 
@@ -329,20 +352,23 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 		[LINKS] =
 			"From rank to rank. Busy rate: while something was in flight; window, buffer: what held it back",
 		[DEVICES] = "NICs, RDMA ports, CPU queues. nobody's: not of the job's connections",
+		[FLOWS] =
+			"Captured flows. Bytes: payload once; packets as captured; unseen: dropped or outside",
 	};
 	static const char *const nothing[N_SIDES] = {
 		[RANKS] = "No rank is in the run.",
 		[CONNECTIONS] =
-			"No TCP connection and no RDMA queue pair was seen: shared memory, or a library that the hooks do not see, carried the gradients, or this is an imported timeline.",
+			"No TCP connection and no RDMA queue pair was seen: shared memory, or a library that the hooks do not see, carried the gradients, or this was imported.",
 		[LINKS] = "No TCP connection and no RDMA queue pair between two ranks was seen.",
 		[DEVICES] =
 			"No device was sampled: recorded with --sample-ms 0, or without a collector that can.",
+		[FLOWS] = "", /* then it is no side */
 	};
 	struct state *state = view->state;
 	const char *heading = state->side == RANKS && has_rdma(state->rows.run)
 				      ? "RDMA and TCP by rank, as hooked. Over the run: own scale"
 				      : headings[state->side];
-	int n_lines = table_lines(pane.height);
+	int n_lines = table_lines(state, pane.height);
 	struct lw_pane table = lw_pane_part(pane, 0, HEADING_LINES, pane.width, n_lines);
 
 	follow(view);
@@ -367,6 +393,8 @@ static int32_t rank_of_row(const struct state *state, size_t row)
 		return (int32_t)row;
 	if (state->side == LINKS)
 		return run->network.links.at[row].from;
+	if (state->side == FLOWS)
+		return run->flows.at[state->flows.at[row]].from_rank;
 	for (size_t r = 0; r < run->ranks.n && state->side == CONNECTIONS; r++)
 		if (run->ranks.at[r].rank == state->rows.connections.at[row].rank)
 			return (int32_t)r;
@@ -389,10 +417,11 @@ static void enter(struct lw_view *view)
 static bool request(struct lw_view *view, const struct lw_input *input)
 {
 	struct state *state = view->state;
-	struct lw_input inside = lw_input_inside(input, HEADING_LINES, table_lines(input->height));
+	struct lw_input inside =
+		lw_input_inside(input, HEADING_LINES, table_lines(state, input->height));
 
 	if (input->request == LW_REQUEST_TURN)
-		state->side = (state->side + 1) % N_SIDES;
+		state->side = (state->side + 1) % (state->flows.n ? N_SIDES : FLOWS);
 	else if (input->request == LW_REQUEST_ENTER)
 		enter(view);
 	else
@@ -408,7 +437,8 @@ static struct lw_table *table(struct lw_view *view)
 }
 
 static const struct lw_key_words words[] = {
-	{LW_REQUEST_TURN, "next table", "ranks, connections, links between ranks, devices"},
+	{LW_REQUEST_TURN, "next table",
+		"ranks, connections, links between ranks, devices, captured flows"},
 	{LW_REQUEST_SORT, "sort", NULL}, {LW_REQUEST_LEFT, "", NULL},
 	{LW_REQUEST_RIGHT, "columns", NULL},
 	{LW_REQUEST_ENTER, "select", "select its rank, in all views"}, {0}};

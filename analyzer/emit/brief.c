@@ -83,6 +83,10 @@ const char *lw_brief_job(
 	size_t n = 0, size = LW_BRIEF_JOB_BYTES, hosts = n_hosts(run);
 	char number[LW_UNIT_TEXT_BYTES];
 
+	if (!rank && run->flows.n) {
+		snprintf(text, size, "captured packets, no rank of a job");
+		return text;
+	}
 	n += (size_t)snprintf(text + n, size - n, "%d rank%s on %zu host%s", run->size,
 		run->size == 1 ? "" : "s", hosts, hosts == 1 ? "" : "s");
 	if (!run->is_size_known)

@@ -10,7 +10,9 @@ static void print_diag(const struct lw_diag *diag, FILE *out)
 {
 	char text[1024];
 
-	snprintf(text, sizeof(text), "%s: %s", diag->kind, diag->text);
+	/* what was lost names its kind itself */
+	snprintf(text, sizeof(text), "%s%s%s", strstr(diag->text, diag->kind) ? "" : diag->kind,
+		strstr(diag->text, diag->kind) ? "" : ": ", diag->text);
 	fputs("  ", out);
 	lw_print_wrapped(out, 2, 2, text);
 }

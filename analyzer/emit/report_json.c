@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyzer/emit/flows.h"
 #include "analyzer/emit/json.h"
 #include "analyzer/emit/report.h"
 
@@ -248,6 +249,7 @@ int lw_report_json(const struct lw_analysis *analysis, FILE *out)
 	lw_json_figure(json, "ratio", summary->sent_ratio);
 	lw_json_figure(json, "tcp_acked_ratio", summary->tcp_acked_ratio);
 	lw_network_json(json, analysis);
+	lw_flows_json(json, analysis->run);
 	lw_json_object_end(json);
 	lw_json_object(json, "scaling");
 	lw_json_figure(json, "sf", summary->sf);

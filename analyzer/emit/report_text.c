@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyzer/emit/flows.h"
 #include "analyzer/emit/quality.h"
 #include "analyzer/emit/report.h"
 #include "analyzer/emit/wrap.h"
@@ -104,7 +105,9 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 
 	if (!summary->n_steps) {
 		print_paragraph(out,
-			"No training step was found: no gradient came twice. What was recorded is below.");
+			*lw_flows_headline(analysis->run, text)
+				? text
+				: "No training step was found: no gradient came twice. What was recorded is below.");
 		fputc('\n', out);
 		return;
 	}
@@ -323,8 +326,11 @@ static void print_stragglers(FILE *out, const struct lw_summary *summary, bool i
 
 static void print_findings(FILE *out, const struct lw_run *run, const struct lw_summary *summary)
 {
-	fprintf(out, "Quality of this run\n  %zu steps counted, %zu left out; %llu records lost\n",
+	fprintf(out, "Quality of this run\n  %zu steps counted, %zu left out; %llu records lost",
 		summary->n_steps, summary->n_excluded, (unsigned long long)run->n_lost);
+	if (run->n_unread)
+		fprintf(out, "; not everything was read (below)");
+	fputc('\n', out);
 	lw_quality_cores(run, out);
 	lw_quality_diags(run, out);
 }
@@ -348,5 +354,6 @@ void lw_report_text(
 		print_stragglers(out, summary, analysis->run->is_plain);
 	}
 	lw_network_text(analysis, out);
+	lw_flows_text(analysis->run, out);
 	print_findings(out, analysis->run, summary);
 }

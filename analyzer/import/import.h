@@ -23,7 +23,8 @@ struct lw_import_summary {
 	uint64_t n_records; /* of the input that were used */
 	uint64_t n_ranks;   /* that the input tells of, 0 for packets */
 	uint64_t n_tensors, n_batches, n_collectives, n_ready, n_ranges;
-	uint64_t n_packets, n_flows; /* of a capture */
+	uint64_t n_packets, n_flows; /* of a capture; each packet once */
+	uint64_t n_elsewhere;        /* sightings of those at further interfaces */
 	uint64_t n_unfinished;       /* batches whose end is not in the input */
 	uint64_t n_bad;              /* records that could not be used */
 	uint64_t bytes;              /* payload of all batches whose size is known */

@@ -71,6 +71,7 @@ static bool emit(void *user, const struct lw_packet_bin *bin)
 		p->status = put_batch(p);
 	if (p->status == LW_OK)
 		p->status = lw_vec_push(&p->batch.bins, *bin);
+	p->import->summary->bytes += bin->payload_bytes - bin->repeated_bytes;
 	return true; /* an error ends the import: nothing waits */
 }
 
@@ -104,7 +105,6 @@ static void add_packet(struct pcap_import *p, const struct pcap_pkthdr *header, 
 	if (!(packet.view >> 4)) /* cooked packets may name theirs themselves */
 		packet.view |= interface << 4;
 	lw_flows_add(&p->flows, &packet, at_ns);
-	p->import->summary->bytes += packet.payload_bytes;
 }
 
 static int tell_progress(struct pcap_import *p)
@@ -145,6 +145,16 @@ static int read_packets(struct pcap_import *p)
 	return p->status;
 }
 
+/* Packets that the capture shows once more, at another interface of the same host. */
+static uint64_t count_elsewhere(const struct pcap_import *p)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < p->flows.n; i++)
+		n += p->flows.flows[i].n_elsewhere;
+	return n;
+}
+
 static int put_end(struct pcap_import *p)
 {
 	struct lw_capture_counts *counts = &p->batch.counts;
@@ -163,7 +173,8 @@ static int put_end(struct pcap_import *p)
 	if (status == LW_OK)
 		status = lw_store_exec(p->import->rows->store, sql);
 	summary->n_records = counts->n_received;
-	summary->n_packets = counts->n_received;
+	summary->n_elsewhere = count_elsewhere(p);
+	summary->n_packets = counts->n_received - summary->n_elsewhere;
 	summary->n_flows = p->flows.n - LW_FLOW_N_OTHER;
 	summary->n_bad = counts->n_bad + counts->n_cut + summary->is_truncated;
 	summary->duration_ns = p->last_ns - p->first_ns;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* findings.c - what a store itself says is missing: table loss, refused hooks. */
 #include <stdio.h>
+#include <string.h>
 
 #include "analyzer/load/load.h"
 
@@ -14,7 +15,9 @@ static int add_loss(struct lw_loader *loader, sqlite3_stmt *row)
 
 	if (n <= 0)
 		return LW_OK;
-	if (reason != LW_LOSS_DIED && reason != LW_LOSS_RUNNING)
+	if (reason == LW_LOSS_NOT_SAMPLED)
+		loader->run->n_unread += (uint64_t)n;
+	else if (reason != LW_LOSS_DIED && reason != LW_LOSS_RUNNING)
 		loader->run->n_lost += (uint64_t)n;
 	if (sqlite3_column_type(row, 3) != SQLITE_NULL)
 		snprintf(who, sizeof(who), "rank %d: ", sqlite3_column_int(row, 3));
@@ -26,6 +29,11 @@ static int add_refused(struct lw_loader *loader, sqlite3_stmt *row)
 {
 	const char *detail = lw_store_column_text(row, 1);
 
+	if (!strcmp(lw_store_column_text(row, 0), "probe")) /* no hook to a reader */
+		return lw_run_diag(loader->run, "load", "no probe",
+			(uint64_t)sqlite3_column_int64(row, 2),
+			"a probe was asked for, and there was none%s%s", *detail ? ": " : "",
+			detail);
 	return lw_run_diag(loader->run, "load", "hook refused",
 		(uint64_t)sqlite3_column_int64(row, 2), "hook %s is not in place%s%s",
 		lw_store_column_text(row, 0), *detail ? ": " : "", detail);

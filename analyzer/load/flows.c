@@ -46,6 +46,8 @@ static int add_flow(struct lw_loader *loader, sqlite3_stmt *row)
 		.capture_id = sqlite3_column_int64(row, 12),
 		.capture_start_ns = time_of(row, 13),
 		.capture_end_ns = time_of(row, 14),
+		.first_ns = LW_NS_UNKNOWN,
+		.last_ns = LW_NS_UNKNOWN,
 		.clock = lw_load_clock(loader->store, lw_store_column_text(row, 15),
 			lw_store_column_text(row, 16)),
 		.is_whole = sqlite3_column_int(row, 17) != 0};
@@ -203,6 +205,17 @@ static bool needs_bins(const struct lw_run *run, const struct lw_packet_flow *fl
 	return false;
 }
 
+/* Imported packets have the time of day. Times that contradict themselves are damage: a sum stays one. */
+static void see_times(struct lw_packet_flow *flow, int64_t first_ns, int64_t last_ns)
+{
+	if (first_ns < 0 || last_ns < first_ns || last_ns - first_ns > LW_LOAD_TIME_MAX_NS)
+		return;
+	if (flow->first_ns == LW_NS_UNKNOWN || first_ns < flow->first_ns)
+		flow->first_ns = first_ns;
+	if (flow->last_ns == LW_NS_UNKNOWN || last_ns > flow->last_ns)
+		flow->last_ns = last_ns;
+}
+
 /* Rows come by flow, in the order of its rows, then by time. */
 static int add_bin(struct lw_loader *loader, sqlite3_stmt *row)
 {
@@ -225,6 +238,7 @@ static int add_bin(struct lw_loader *loader, sqlite3_stmt *row)
 	flow->n_retransmitted += bin.n_retransmitted;
 	flow->n_psn_gaps += bin.n_psn_gaps;
 	flow->n_naks += bin.n_naks;
+	see_times(flow, sqlite3_column_int64(row, 12), sqlite3_column_int64(row, 13));
 	/* times of imported files are of another clock, beyond any uptime: their sums are all that is of use */
 	if (!needs_bins(loader->run, flow) || !lw_load_is_time(bin.bin_ns) ||
 		count(row, 11) > MAX_BIN_NS)
@@ -241,7 +255,8 @@ static const char flows_sql[] =
 
 static const char bins_sql[] =
 	"SELECT f.n, b.bin_ns, b.n_frames, b.frame_bytes, b.n_packets, b.wire_bytes, b.payload_bytes,"
-	" b.repeated_bytes, b.n_retransmitted, b.n_psn_gaps, b.n_naks, b.last_ns - b.bin_ns FROM packet_bin b JOIN"
+	" b.repeated_bytes, b.n_retransmitted, b.n_psn_gaps, b.n_naks, b.last_ns - b.bin_ns,"
+	" b.first_ns, b.last_ns FROM packet_bin b JOIN"
 	" (SELECT id, row_number() OVER (ORDER BY id) AS n FROM flow) f ON f.id = b.flow_id"
 	" ORDER BY f.n, b.bin_ns";
 

@@ -117,6 +117,9 @@ int lw_load_cores(struct lw_loader *loader);
 /** lw_load_findings() - tables loss and hook as diags. */
 int lw_load_findings(struct lw_loader *loader);
 
+/** lw_load_captures() - what captures miss, as diags. */
+int lw_load_captures(struct lw_loader *loader);
+
 /** lw_load_each() - call @row for every row of @sql. Return: LW_OK, or the first error of either. */
 int lw_load_each(struct lw_loader *loader, const char *sql,
 	int (*row)(struct lw_loader *loader, sqlite3_stmt *row));

@@ -307,7 +307,7 @@ static const char *why_not(const struct lw_run *run, char text[LW_NET_TEXT_BYTES
 	lw_vec_foreach (rank, &net->ranks)
 		bytes += rank->sent_bytes;
 	if (run->ranks.n < 2)
-		return "one rank is in the run";
+		return run->ranks.n ? "one rank is in the run" : "no rank is in the run";
 	if (run->n_missing_ranks)
 		return "not all ranks of the job are in the run";
 	if (!net->links.n)

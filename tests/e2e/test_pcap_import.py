@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`lapwing import` of captures: both formats give the same rows; what is damaged is used up to there, and said."""
+import json
 import os
 import resource
 import shutil
@@ -76,6 +77,37 @@ def both_formats_give_the_same_rows():
     assert rows("SELECT clock_error_ns FROM capture") == [{"clock_error_ns": 1000}]
 
 
+def the_report_shows_who_sent_what_to_whom():
+    path = put("c.pcap", captures.pcap(conversation()))
+    lapwing("import", path, "-o", RUN)
+    text = lapwing("report", RUN).stdout
+    assert "No rank, only a capture: 510 packets of 3 flows, 491 KiB of payload in 50.5 ms" in " ".join(text.split()), text
+    assert "What was recorded is below" not in text and "one rank is in the run" not in text, text
+    lines = text[text.index("Flows ("):].splitlines()[2:5]
+    assert [line.split() for line in lines] == [
+        ["488", "KiB", "506", "5", "50.4", "ms", "10.0.0.1:5000", "to", "10.0.0.2:80,", "tcp"],
+        ["3", "KiB", "3", "0", "0", "ns", "10.0.0.1", "to", "10.0.0.2", "qp", "77,", "roce"],
+        ["0", "B", "1", "0", "0", "ns", "10.0.0.2:80", "to", "10.0.0.1:5000,", "tcp"]], text
+    network = json.loads(lapwing("report", "--json", RUN).stdout)["network"]
+    flow = network["flows"][0]
+    assert (flow["source_port"], flow["destination_address"], flow["payload_bytes"], flow["n_frames"], flow["n_retransmitted"]) == (
+        5000, "10.0.0.2", 500000, 506, 5) and network["other_flows"]["n"] == 0, network
+    assert "recorded" in lapwing("info", RUN).stdout and ", 50.5 ms, by" in lapwing("info", RUN).stdout
+    assert "`lapwing import`" in lapwing("report", path, code=1).stderr
+    first = [line for line in lapwing("tui", RUN, "--dump=network").stdout.splitlines() if "10.0.0.1:5000" in line]
+    assert "488 KiB" in first[0] and "10.0.0.2:80" in first[0], first
+
+
+def many_flows_are_bounded_in_the_report():
+    packets = [(START + i, captures.ethernet(captures.ipv4(captures.tcp(100 + i, i + 1, 80, 1), ONE, TWO))) for i in range(200)]
+    lapwing("import", put("many.pcap", captures.pcap(packets)), "-o", RUN)
+    text = " ".join(lapwing("report", RUN).stdout.split())
+    assert "10.0.0.1:200 to" in text and "10.0.0.1:188 to" not in text and "... and 188 more flows: 35.5 KiB in 188 packets" in text, text
+    network = json.loads(lapwing("report", "--json", RUN).stdout)["network"]
+    assert len(network["flows"]) == 64 and network["other_flows"]["n"] == 136, network["other_flows"]
+    assert sum(flow["payload_bytes"] for flow in network["flows"]) + network["other_flows"]["payload_bytes"] == sum(100 + i for i in range(200))
+
+
 def real_soft_roce_is_decoded():
     """The beginning of `ibv_rc_pingpong -s 65536` between two hosts with rdma_rxe: queue pair 17 on both, path MTU 1024."""
     lapwing("import", os.path.join(os.environ["LAPWING_SOURCE_DIR"], "tests", "data", "pcap", "soft_roce.pcap"), "-o", RUN)
@@ -133,7 +165,9 @@ def what_two_interfaces_saw_is_counted_once():
             twice += [(at, data, len(data), 1), (at + 500, data, len(data), 0)]
         for packets, n in ((once, 1), (twice, 2)):
             done = lapwing("import", put("two.pcapng", captures.pcapng(packets, order=order, n_interfaces=2)), "-o", RUN)
-            assert f"{511 * n} packets of 3 flows" in done.stdout, done.stdout
+            words = f"{511 + n - 1} packets of 3 flows"  # of ARP nobody can tell
+            assert words in done.stdout and "491 KiB of payload" in done.stdout, done.stdout
+            assert ("510 packet(s) of these were seen at another interface too" in done.stdout) == (n == 2), done.stdout
             one = rows("SELECT * FROM v_flow WHERE source_port = 5000")[0]
             assert (one["stream_bytes"], one["n_retransmitted"], one["n_packets"]) == (500000, 5, 506), (order, n, one)
             assert rows("SELECT n_elsewhere FROM capture") == [{"n_elsewhere": 510 * (n - 1)}]
@@ -183,6 +217,8 @@ def what_is_no_capture_or_of_another_link_is_refused_in_words():
 if __name__ == "__main__":
     try:
         both_formats_give_the_same_rows()
+        the_report_shows_who_sent_what_to_whom()
+        many_flows_are_bounded_in_the_report()
         real_soft_roce_is_decoded()
         headers_alone_tell_the_same()
         a_file_cut_anywhere_is_used_up_to_there()

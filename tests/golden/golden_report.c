@@ -194,6 +194,31 @@ static void a_run_without_a_collective(void **state)
 	report(&spec, "nothing", true);
 }
 
+/* As `lapwing import` makes it of a file that tcpdump wrote. */
+static void an_imported_capture(void **state)
+{
+	struct make_run spec = make_run_job(1, 1);
+
+	(void)state;
+	spec.extra_sql =
+		"DELETE FROM batch; DELETE FROM batch_tensor; DELETE FROM ready; DELETE FROM cycle; DELETE FROM wait;"
+		"DELETE FROM setting; DELETE FROM collective; DELETE FROM thread; DELETE FROM process;"
+		"UPDATE run SET source = 'pcap';"
+		"INSERT INTO capture VALUES(1, 1, 'a.pcap', '', 'file', 'EN10MB', 128, 0, 2000000000, 99, 0, 0, 0, 0, 2, 1000, NULL);"
+		"INSERT INTO flow VALUES(4, 1, 'tcp', '10.0.0.1', 5000, '10.0.0.2', 80, NULL, NULL, NULL, NULL, 0, 0, 1448, 4096, 0),"
+		" (5, 1, 'tcp', '10.0.0.2', 80, '10.0.0.1', 5000, NULL, NULL, NULL, NULL, 0, 0, NULL, 0, 2),"
+		" (6, 1, 'roce', '2001:db8::1', 49152, '2001:db8::2', 4791, 17, NULL, NULL, NULL, 0, 0, NULL, 0, 0),"
+		" (7, 1, 'udp', '2001:db8::1', 53, '2001:db8::2', 4000, NULL, NULL, NULL, NULL, 0, 0, NULL, 0, 0),"
+		" (1, 1, 'tcp', '', 0, '', 0, NULL, NULL, NULL, NULL, 1, 0, NULL, 0, 0);"
+		"INSERT INTO packet_bin VALUES(4, 0, 9, 90000, 70, 95000, 90000, 3, 3000, 2500, 0, 0, 0, 0, 100000, 900000),"
+		" (4, 1500000000, 1, 1500, 1, 1500, 1448, 0, 0, 0, 0, 0, 0, 0, 1500000000, 1500000000),"
+		" (5, 0, 5, 400, 5, 400, 0, 0, 0, 0, 0, 0, 0, 0, 200000, 700000),"
+		" (6, 0, 8, 8800, 8, 8800, 8192, 0, 0, 0, 0, 1, 0, 0, 0, 500000),"
+		" (7, 0, 1, 120, 1, 120, 60, 0, 0, 0, 0, 0, 0, 0, 300000, 300000),"
+		" (1, 0, 7, 700, 7, 700, 100, 0, 0, 0, 0, 0, 0, 0, 0, 999999999)";
+	report(&spec, "capture", true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +229,7 @@ int main(void)
 		cmocka_unit_test(a_network_that_slows),
 		cmocka_unit_test(a_plain_program),
 		cmocka_unit_test(a_run_without_a_collective),
+		cmocka_unit_test(an_imported_capture),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);

@@ -79,6 +79,22 @@ static const struct input {
 		"the mean of the middle half of such different ones"},
 	{"records lost", 2, 0, false, "INSERT INTO loss VALUES(2, 4, 1, 5000, '')", NULL,
 		"ring full", "5000 records lost"},
+	{"a counter that could not be read", 2, 0, false,
+		"INSERT INTO loss VALUES(NULL, NULL, 14, 1, 'the network namespace of pid 7 cannot be entered')",
+		NULL, "counter or socket that could not be read",
+		"the network namespace of pid 7 cannot be entered"},
+	{"a captured device that disappeared", 2, 0, false,
+		"INSERT INTO capture VALUES(1, 1, 'eth7', '', 'live', 'EN10MB', 128, 0, 9, 0, 0, 0, 0, 0, 0, 0, 'eth7: The interface disappeared')",
+		NULL, "packets not captured", "--pcap of eth7: The interface disappeared"},
+	{"packets that were dropped", 2, 0, false,
+		"INSERT INTO capture VALUES(1, 1, 'eth7', '', 'live', 'EN10MB', 128, 0, 9, 0, 5, 0, 0, 0, 0, 0, NULL)",
+		NULL, "packets not captured", "packets that the kernel had no room for"},
+	{"a capture of another device", 2, 0, false,
+		"INSERT INTO socket VALUES(NULL, 1, 1, 0, '10.0.0.1', 1, '10.0.0.2', 2);"
+		"INSERT INTO socket_sample VALUES(1, 1, 5, 1, 1000, 0, 1, 1);"
+		"INSERT INTO capture VALUES(1, 1, 'eth7', '', 'live', 'EN10MB', 128, 0, 9, 3, 0, 0, 0, 0, 0, 0, NULL)",
+		NULL, "capture without the job",
+		"--pcap of eth7: none of its 3 packets is of a recorded process"},
 	{"a rank that died", 2, 0, false, "UPDATE process SET ended = 'died' WHERE rank = 1", NULL,
 		"process ended without saying so (killed or crashed)", "rank 1: process ended"},
 	{"a run that was not closed", 2, 0, false, "UPDATE run SET closed = 0", NULL, "not closed",
@@ -131,6 +147,10 @@ static void check_text(const struct input *input, const char *verb, char *text)
 			fail_msg("%s: %s is not content:\n%s", input->name, verb, text);
 		return;
 	}
+	line = strstr(text, "Quality of this run");
+	line = line ? strstr(line, input->kind) : NULL;
+	if (line && strstr(line + 1, input->kind))
+		fail_msg("%s: %s says twice '%s':\n%s", input->name, verb, input->kind, text);
 	has(input, verb, text, "Quality of this run");
 	has(input, verb, text, input->kind);
 	has(input, verb, text, input->words);
