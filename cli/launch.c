@@ -264,41 +264,6 @@ static void wait_for_collector(struct lw_launch *s, const sigset_t *signals)
 	}
 }
 
-static void summarize(const struct lw_launch *s)
-{
-	struct lw_store *store;
-	int64_t n_ranks = 0, n_processes = 0, n_events = 0, n_lost = 0, n_died = 0;
-	int status = lw_store_open(s->out, LW_STORE_READ, &store);
-
-	if (status < 0) {
-		lw_cli_fail(status);
-		return;
-	}
-	status = lw_store_int(store, "SELECT count(DISTINCT rank) FROM process", &n_ranks);
-	if (status == LW_OK)
-		status = lw_store_int(store, "SELECT count(*) FROM process", &n_processes);
-	if (status == LW_OK)
-		status = lw_store_int(
-			store, "SELECT coalesce(sum(n_stored), 0) FROM thread", &n_events);
-	if (status == LW_OK)
-		status =
-			lw_store_int(store, "SELECT coalesce(sum(n_lost), 0) FROM thread", &n_lost);
-	if (status == LW_OK)
-		status = lw_store_int(
-			store, "SELECT count(*) FROM process WHERE ended = 'died'", &n_died);
-	lw_store_close(store);
-	if (status < 0)
-		lw_cli_fail(status);
-	else if (!n_processes)
-		lw_cli_say("%s: nothing was recorded: no MPI, Horovod, Gloo or mark was seen"
-			   " (`lapwing doctor -- %s ...` says what can be)",
-			s->out, s->options.command[0]);
-	else if (s->place.rank <= 0 || n_lost || n_died) /* one line a job, not one a rank */
-		lw_cli_say("%s: %lld rank(s), %lld events, %lld lost%s", s->out,
-			(long long)(n_ranks ? n_ranks : n_processes), (long long)n_events,
-			(long long)n_lost, n_died ? "; a process died" : "");
-}
-
 int lw_launch_prepare(struct lw_launch *s)
 {
 	int status, code = check_command(s);
@@ -346,7 +311,7 @@ int lw_launch_run(struct lw_launch *s)
 		kill(s->collector_pid, SIGTERM);
 	wait_for_collector(s, &signals);
 	if (s->is_collected && !s->options.is_quiet)
-		summarize(s);
+		lw_launch_summarize(s);
 	if (s->is_collected && !s->options.is_not_analyzed)
 		lw_finish_apart(s->verb, s->out, s->options.is_quiet);
 	return code;
@@ -409,6 +374,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 				LW_PROBE_MAX_S);
 		return 0;
 	case KEY_PCAP:
+		if (argument && !*argument)
+			argp_error(state, "--pcap=: which device? Without = it is any");
 		options->pcap_device = argument ? argument : "";
 		return 0;
 	case KEY_PCAP_FILTER:

@@ -49,4 +49,7 @@ int lw_launch_prepare(struct lw_launch *launch);
 /** lw_launch_run() - start collector and command, wait for both. Return: the exit code, as `record` gives it. */
 int lw_launch_run(struct lw_launch *launch);
 
+/** lw_launch_summarize() - recorded.c: say on stderr what the run file holds. */
+void lw_launch_summarize(const struct lw_launch *launch);
+
 #endif /* LAPWING_CLI_LAUNCH_H */

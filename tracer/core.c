@@ -21,6 +21,7 @@
 #include "schema/launcher.h"
 #include "schema/rundir.h"
 #include "tracer/internal.h"
+#include "tracer/probe.h"
 #include "tracer/tracer.h"
 
 static const uint32_t never_live = 0;
@@ -266,6 +267,9 @@ static void finish(void)
 {
 	if (!lw_is_live() || lw_tls.busy)
 		return;
+	if (known_framework == LW_FRAMEWORK_TORCH_DDP ||
+		(known_framework == LW_FRAMEWORK_NONE && known_transport == LW_TRANSPORT_GLOO))
+		lw_probe_end();
 	tell_the_rest();
 	lw_rings_close();
 }

@@ -47,6 +47,14 @@ void lw_probe_refuse(const char *why)
 	lw_probe_release();
 }
 
+void lw_probe_end(void)
+{
+	if (lw_probe_budget_ns && !atomic_exchange(&is_claimed, true))
+		lw_hook_report("probe", LW_HOOK_REFUSED, 0,
+			"with torch.distributed the script makes it, on all ranks:"
+			" import lapwing_probe; lapwing_probe.run() (docs/probe.md)");
+}
+
 void lw_probe_pause(void)
 {
 	const struct timespec pause = {.tv_nsec = 5000000};

@@ -29,6 +29,9 @@ void lw_probe_run(const struct lw_probe_carrier *carrier);
 /** lw_probe_refuse() - there will be none, and @why; told as a HOOK record. */
 void lw_probe_refuse(const char *why);
 
+/** lw_probe_end() - a process of torch.distributed ends: if a probe was asked for and its script made none, it says why. */
+void lw_probe_end(void);
+
 /** lw_probe_release() - its memory goes; also after an exception left lw_probe_run(). */
 void lw_probe_release(void);
 

@@ -94,8 +94,24 @@ def beside_the_job():
         print(f"beside the job: {info['probe']['n_operations']} operations; the report of both is that of the job")
 
 
+def asked_for_and_not_called():
+    """The script has no lapwing_probe.run(): record, info and the report say that there was no probe, and what it takes."""
+    ranks = "; ".join(f'RANK={rank} "$0" "$@" &' for rank in range(N_RANKS)).replace("&;", "&") + " wait"
+    with tempfile.TemporaryDirectory() as folder:
+        for options in (["--probe=1"], []):
+            env = {**os.environ, **environment(0, free_port())}
+            done = subprocess.run([LAPWING, "record", *options, "-o", f"{folder}/run", "--", "bash", "-c", ranks, PYTHON, JOB, str(STEPS)],
+                                  env=env, capture_output=True, text=True, timeout=100)
+            assert done.returncode == 0, done.stderr
+            said = [done.stderr] + [" ".join(subprocess.run([LAPWING, verb, f"{folder}/run"], capture_output=True, text=True).stdout.split())
+                                    for verb in ("info", "report")]
+            for text in said:
+                assert ("lapwing_probe.run()" in text) == bool(options), text
+        assert "--probe: there was none" not in done.stderr
+
+
 def main():
-    for test in (in_the_job, in_the_job_on_one_rank, beside_the_job):
+    for test in (in_the_job, in_the_job_on_one_rank, beside_the_job, asked_for_and_not_called):
         test()
         print(f"{test.__name__}: passed", flush=True)
 

@@ -137,7 +137,10 @@ def test_before_the_job(folder):
 def test_output_and_exit_code(folder):
     done = lapwing("record", "-o", f"{folder}/run.lapwing", "--", *JOB)
     [line] = job_is_untouched(done)
-    assert "nothing was recorded" in line and "lapwing doctor" in line, line
+    assert "nothing was recorded of any process" in line and "lapwing doctor" in line, line
+    assert line.endswith("; counters are in it"), line
+    done = lapwing("record", "--pcap=", "-o", f"{folder}/none.lapwing", "--", *JOB)
+    assert done.returncode == 2 and "--pcap=: which device?" in done.stderr and not os.path.exists(f"{folder}/none.lapwing"), done
     assert lapwing("info", f"{folder}/run.lapwing").returncode == 0
     assert json.loads(lapwing("info", "--json", f"{folder}/run.lapwing").stdout)["runs"][0]["exit_code"] == 6
     job_is_untouched(lapwing("record", "-q", "-o", f"{folder}/run.lapwing", "--", *JOB), 0)
