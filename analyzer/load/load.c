@@ -454,6 +454,8 @@ static int load(
 	if (status == LW_OK)
 		status = join_ranks(run, members);
 	if (status == LW_OK)
+		status = lw_load_unfinished(run);
+	if (status == LW_OK)
 		status = lw_load_match_probes(run, probes);
 	for (size_t i = 0; i < run->ranks.n && members && probes; i++) {
 		lw_vec_free(&members[i]);

@@ -120,6 +120,9 @@ int lw_load_findings(struct lw_loader *loader);
 /** lw_load_captures() - what captures miss, as diags. */
 int lw_load_captures(struct lw_loader *loader);
 
+/** lw_load_unfinished() - of ranks that were killed: gradients that no operation had carried to its end. After joining. */
+int lw_load_unfinished(struct lw_run *run);
+
 /** lw_load_each() - call @row for every row of @sql. Return: LW_OK, or the first error of either. */
 int lw_load_each(struct lw_loader *loader, const char *sql,
 	int (*row)(struct lw_loader *loader, sqlite3_stmt *row));

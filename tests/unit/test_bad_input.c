@@ -97,6 +97,11 @@ static const struct input {
 		"--pcap of eth7: none of its 3 packets is of a recorded process"},
 	{"a rank that died", 2, 0, false, "UPDATE process SET ended = 'died' WHERE rank = 1", NULL,
 		"process ended without saying so (killed or crashed)", "rank 1: process ended"},
+	{"a rank killed in an operation", 2, 0, false,
+		"UPDATE process SET ended = 'died' WHERE rank = 1;"
+		"DELETE FROM batch WHERE batch = (SELECT max(batch) FROM batch)",
+		NULL, "unfinished operation",
+		"rank 1 was killed: its last operation to end did so"},
 	{"a run that was not closed", 2, 0, false, "UPDATE run SET closed = 0", NULL, "not closed",
 		"lapwing salvage"},
 	{"transport not seen", 2, 0, true, NULL, NULL, "wire time not seen",
