@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "analyzer/advise/trial.h"
+#include "analyzer/fit/fit.h"
 #include "analyzer/model/sparse.h"
 
 static const double ELEMENT_BYTES = 4;
@@ -44,7 +45,8 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 		return LW_OK;
 	if (!find_hop(replay, &hop))
 		return lw_advise_note(list, self->id,
-			"below which density top-k pays cannot be told: the operations of this run are of one size, so latency and bandwidth are not told apart. `lapwing record --probe` measures both");
+			"below which density top-k pays cannot be told: the operations of this run are of one size, so latency and bandwidth are not told apart. `lapwing record --probe` measures both%s",
+			replay->is_ddp ? LW_FIT_TORCH_PROBE : "");
 	lw_advise_hosts(run, &n_hosts, &n_per_host);
 	job.topology = (struct lw_topology){
 		n_per_host ? n_hosts : (int)n_ranks, n_per_host ? n_per_host : 1, hop, hop, 0};

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/fit/fit.h"
 #include "base/units.h"
 
 static const double MIN_CYCLE_ROUNDS = 8; /* a cycle of fewer rounds' cost would only coordinate */
@@ -148,10 +149,11 @@ int lw_advise_cannot_tell(
 	char least[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES], bytes[LW_UNIT_TEXT_BYTES];
 
 	return lw_advise_find(list, id,
-		"what %s would bring cannot be told: a step of %s to %s. All operations of this run carry about %s, so what of their cost grows with the bytes is not known. A run recorded with `lapwing record --probe` would tell",
+		"what %s would bring cannot be told: a step of %s to %s. All operations of this run carry about %s, so what of their cost grows with the bytes is not known. A run recorded with `lapwing record --probe` would tell%s",
 		what, lw_ns_format(trial->step_ns.low, least),
 		lw_ns_format(trial->step_ns.high, most),
-		lw_bytes_format((double)list->replay->max_batch_bytes, bytes));
+		lw_bytes_format((double)list->replay->max_batch_bytes, bytes),
+		list->replay->is_ddp ? LW_FIT_TORCH_PROBE : "");
 }
 
 struct lw_figure lw_advise_gain_frac(

@@ -318,9 +318,7 @@ static void deliver(
 
 		fit->figure[i] = not_negative(figures[i], missing);
 		if (is_extrapolated[i] && !isnan(figures[i].value))
-			fit->figure[i].why =
-				"extrapolated: the model sends sizes that the run does "
-				"not hold; `lapwing record --probe` would";
+			fit->figure[i].why = LW_FIT_NOT_HELD;
 	}
 	for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++)
 		fit->figure[measured[i]].how = LW_MEASURED;
@@ -335,6 +333,25 @@ static void deliver(
 		fit->layers[i].backward_ns = not_negative(figures[FIRST_LAYER + i], NULL);
 		fit->layers[i].backward_ns.how = LW_MEASURED;
 	}
+}
+
+const char *lw_fit_why(bool is_torch, const char *why)
+{
+	static const char *const texts[][2] = {
+		{LW_FIT_NO_SIZES, LW_FIT_NO_SIZES LW_FIT_TORCH_PROBE},
+		{LW_FIT_NO_MODEL, LW_FIT_NO_MODEL LW_FIT_TORCH_PROBE},
+		{LW_FIT_NOT_HELD, LW_FIT_NOT_HELD LW_FIT_TORCH_PROBE},
+	};
+
+	for (size_t i = 0; is_torch && why && i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (!strcmp(why, texts[i][0]))
+			return texts[i][1];
+	return why;
+}
+
+static bool is_torch(const struct lw_run *run)
+{
+	return run->ranks.n && run->ranks.at[0].framework == LW_FRAMEWORK_TORCH_DDP;
 }
 
 static int fit_all(const struct lw_run *run, struct fitting *f)
@@ -371,6 +388,8 @@ static int fit_all(const struct lw_run *run, struct fitting *f)
 			f->data->n_blocks, N_REPLICATES, SEED, statistics, f, n_values, figures);
 	if (status == LW_OK)
 		deliver(fit, figures, is_extrapolated);
+	for (size_t i = 0; i < LW_FIT_N_FIGURES && status == LW_OK; i++)
+		fit->figure[i].why = lw_fit_why(is_torch(run), fit->figure[i].why);
 out:
 	free(ones);
 	free(values);

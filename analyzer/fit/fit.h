@@ -22,6 +22,10 @@
 	"operations of one size only, or none, or no growth with size: a fixed cost and a rate cannot be told apart; a run with `lapwing record --probe` would tell"
 #define LW_FIT_NO_MODEL                                                                            \
 	"needs ready times, and operations of the sizes that the model sends: a run with `lapwing record --probe` holds more of them"
+#define LW_FIT_NOT_HELD                                                                            \
+	"extrapolated: the model sends sizes that the run does not hold; `lapwing record --probe` would"
+#define LW_FIT_TORCH_PROBE                                                                         \
+	", if the training script calls lapwing_probe.run(), two lines (docs/probe.md)"
 #define LW_FIT_NO_MEAN_STEP                                                                        \
 	"tensors come and go from step to step, or some have no ready times: together they hold other bytes than a step sends, and a model of one mean step counts each once"
 #define LW_FIT_NO_MODEL_Q "needs what osf needs, and the fusion threshold and cycle time in force"
@@ -123,6 +127,9 @@ struct lw_fit {
 	int32_t n_ranks;               /* N */
 	double fusion_bytes, cycle_ns; /* in force, NAN = not known */
 };
+
+/** lw_fit_why() - @why of a figure; where it names the probe and the job is torch.distributed, with what its script needs. */
+const char *lw_fit_why(bool is_torch, const char *why);
 
 /**
  * lw_fit_run() - fit all parameters of @run; those that its data cannot identify are NAN with why.

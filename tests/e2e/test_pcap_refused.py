@@ -117,6 +117,7 @@ def a_device_that_goes_away_ends_the_capture_and_not_the_job(a, b):
     (loss,) = rows("SELECT * FROM capture_loss")
     assert capture["problem"].startswith("dummy7: "), capture
     assert loss["n"] == 0 and 1e9 < loss["end_ns"] - loss["start_ns"] < 3e9, loss
+    assert "packets not captured: --pcap of dummy7: " in " ".join(run([LAPWING, "report", RUN], code=3).stdout.split())
     print(f"device gone: {capture['problem']}")
 
 
