@@ -88,6 +88,11 @@ def the_report_shows_who_sent_what_to_whom():
         ["488", "KiB", "506", "5", "50.4", "ms", "10.0.0.1:5000", "to", "10.0.0.2:80,", "tcp"],
         ["3", "KiB", "3", "0", "0", "ns", "10.0.0.1", "to", "10.0.0.2", "qp", "77,", "roce"],
         ["0", "B", "1", "0", "0", "ns", "10.0.0.2:80", "to", "10.0.0.1:5000,", "tcp"]], text
+    for words in (("report", "--json", RUN), ("import", "--json", path, "-o", RUN)):
+        answer, schema = put("answer.json", lapwing(*words).stdout.encode()), put("schema.json", lapwing(words[0], "--json-schema").stdout.encode())
+        # apart: what this process has loaded counts for the memory of its children
+        subprocess.run([sys.executable, "-c", "import json, jsonschema, sys; jsonschema.validate(*(json.load(open(path)) for path in sys.argv[1:]))",
+                        answer, schema], check=True)
     network = json.loads(lapwing("report", "--json", RUN).stdout)["network"]
     flow = network["flows"][0]
     assert (flow["source_port"], flow["destination_address"], flow["payload_bytes"], flow["n_frames"], flow["n_retransmitted"]) == (
