@@ -35,6 +35,9 @@ struct lw_nic { /* a row of table device: a NIC, an RDMA port, the packet queues
 	int32_t same_as; /* that one, index into run->nics; its own where it is that */
 	char *kind, *name, *driver, *addresses;
 	char *on_name; /* interface that it lies on, "" = none or not known */
+	char *host;    /* its name, "" = not known */
+	lw_vec(int32_t)
+		ranks; /* that have connections there, ascending; of one that stands for others */
 	uint64_t mtu_bytes, speed_bytes_per_s; /* 0 = not known */
 	bool is_loopback, is_gone;
 	lw_vec(struct lw_nic_series) series;
@@ -64,6 +67,7 @@ struct lw_tcp_end { /* one end of a TCP connection, or an RDMA queue pair with a
 	int64_t tcp_id, socket; /* tcp_connection.id, hooked socket of its process; 0 = none */
 	bool is_rdma;           /* then addresses are GIDs, ports the numbers of queue pairs */
 	int64_t process_id;     /* 0 = of no recorded process */
+	int64_t namespace_key;  /* of the network that it is in; 0 = not known */
 	int32_t rank;           /* LW_NONE = of no rank */
 	int32_t nic; /* index into run->nics, of those that stand for others; LW_NONE = not known */
 	char local[LW_ADDRESS_BYTES], peer[LW_ADDRESS_BYTES];
