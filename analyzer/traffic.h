@@ -79,7 +79,9 @@ struct lw_tcp_end { /* one end of a TCP connection, or an RDMA queue pair with a
 		uint64_t n_messages, n_packets;          /* sent; of a read: the one that asks */
 		uint64_t n_read_packets;                 /* that it was answered with */
 		uint64_t n_received, n_received_packets; /* messages that a receive took */
-		uint64_t unfinished_bytes;               /* posted, and no completion was seen */
+		uint64_t more_header_bytes; /* of what it sent, beyond those of every packet */
+		bool is_infiniband;         /* its port has a LID */
+		uint64_t unfinished_bytes;  /* posted, and no completion was seen */
 	} rdma;
 	int32_t peer_rank; /* LW_NONE = no rank has the other end */
 	int32_t peer_end;  /* the other end, index into run->ends; LW_NONE likewise */
@@ -168,11 +170,13 @@ enum lw_algorithm {
 };
 
 struct lw_net_candidate { /* traffic of a NIC that is not between ranks */
-	char text[120];   /* who: "port 2049 (NFS) at 10.0.0.9, rank 1" */
+	char text[200];   /* who: "rank 1, port 2049 (NFS) at 10.0.0.9" */
 	double bytes;     /* both directions, payload */
 	double in_bytes, out_bytes;
+	size_t n_connections;
 	bool is_job;         /* a recorded process has it */
 	bool is_storage;     /* by its port */
+	bool is_others;      /* the least ones together, the last of its account */
 	double outside_frac; /* of its bytes: while its rank was in no operation; NAN */
 };
 
@@ -183,7 +187,15 @@ struct lw_net_account { /* network: bytes of one NIC, or RDMA port; NAN where it
 	double header_tx_bytes, header_rx_bytes; /* of those */
 	bool is_packet_counted; /* headers by counted packets or segments; else by MTU, assumed */
 	double other_tx_bytes, other_rx_bytes; /* what is left: unattributed */
-	double other_step_bytes;               /* both directions, a counted step; NAN */
+	double unseen_bytes;     /* of those: on no TCP connection that was seen; NAN */
+	double other_step_bytes; /* both directions, a counted step; NAN */
+	struct lw_net_foreign {
+		double tx_frac,
+			rx_frac; /* other's part of what it moved in the counted steps; NAN */
+		/* median of the steps in which others had a good part of it, and of the rest; NAN = too few */
+		double with_ns, without_ns;
+		uint32_t n_with, n_without;
+	} foreign;
 	/* of an RDMA port: packets of what libibverbs was asked for, its acknowledgements at most; beyond; NAN */
 	double job_tx_packets, job_rx_packets, other_tx_packets, other_rx_packets;
 	const char *may_be; /* who else, where no candidate is seen; NULL = nothing to be told */
