@@ -316,6 +316,13 @@ const char *lw_net_cause_name(enum lw_net_cause cause);
 /** lw_net_is_low() - operations stay far below what the slowest way out carries. */
 bool lw_net_is_low(const struct lw_net_reach *reach);
 
+struct lw_run;
+
+/** lw_nic_owner_text() - whose it is: "rank 1, 10.0.0.2 on node7". Return: @text. */
+enum { LW_OWNER_TEXT_BYTES = 200 };
+const char *lw_nic_owner_text(
+	const struct lw_run *run, const struct lw_nic *nic, char text[LW_OWNER_TEXT_BYTES]);
+
 /** lw_net_is_physical() - the speed that its driver tells is that of a link: known, and not made up. */
 bool lw_net_is_physical(const struct lw_nic *nic);
 
