@@ -85,7 +85,7 @@ static int advise_slow(
 	if (to != LW_NONE)
 		snprintf(only, sizeof(only), " (and the way into rank %d)", number_of(run, to));
 	return lw_advise_find(list, self->id,
-		"the way out of rank %d (host %.64s, %s) carries %s%s, that of the others %s%s, and TCP there has data in flight while they wait: in every operation all wait for it. Look at that NIC%s, its cable and its switch port (ethtool), and at shaping (tc qdisc), or leave the host out",
+		"the way out of rank %d (host %.64s, %s) carries %s%s, that of the others %s%s (median), and TCP there has data in flight while they wait: in every operation all wait for it. Look at that NIC%s, its cable and its switch port (ethtool), and at shaping (tc qdisc), or leave the host out",
 		number_of(run, net->slow_rank), run->ranks.at[net->slow_rank].host,
 		run->nics.at[rank->nic].name, unit[0], changed, unit[1], others, only);
 }

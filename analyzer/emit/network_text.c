@@ -133,7 +133,7 @@ static void print_slow(FILE *out, const struct lw_run *run)
 		return;
 	rank = &net->ranks.at[net->slow_rank];
 	snprintf(text, sizeof(text),
-		"rank %d sends by %s at %s%s, the others at %s%s: every operation that it is in waits for it",
+		"rank %d sends by %s at %s%s, the others at %s%s (median): every operation that it is in waits for it",
 		number_of(run, net->slow_rank), run->nics.at[rank->nic].name,
 		lw_rate_format(rank->capacity_bytes_per_s, unit[0]),
 		lw_capacity_changed_text(run, net->slow_rank, changed),
