@@ -192,7 +192,8 @@ static void a_connection_older_than_its_interfaces_gets_its_device(void **state)
 	store();
 	assert_int_equal(samplers->devices.n, 0);
 	assert_int_equal(
-		ask("SELECT count(*) FROM tcp_connection WHERE process_id = 7 AND device_id IS NULL"), 1);
+		ask("SELECT count(*) FROM tcp_connection WHERE process_id = 7 AND device_id IS NULL"),
+		1);
 	look(1);
 	lw_tcp_finish(samplers);
 	store();
