@@ -49,8 +49,8 @@ static void ends_of_the_host_have_no_account(void **state)
 
 	(void)state;
 	begin_pair(7e6, 0);
-	add_far_end(20, "fe80::1840:feff:fe01:acac", "veth"); /* a port of a bridge */
-	add_far_end(21, "fe80::2 10.0.0.254", "veth");        /* routed */
+	add_far_end(20, "fe80::1840:feff:fe01:acac", "ixgbe"); /* a port of a bridge */
+	add_far_end(21, "fe80::2 10.0.0.254", "veth");         /* routed */
 	add_far_end(22, "fe80::3 10.0.0.253 fe80::4",
 		"mlx5"); /* a NIC that happens to count the same */
 	run = net_run_analyze(2);
