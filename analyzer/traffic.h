@@ -35,6 +35,9 @@ struct lw_nic { /* a row of table device: a NIC, an RDMA port, the packet queues
 	int32_t same_as; /* that one, index into run->nics; its own where it is that */
 	char *kind, *name, *driver, *addresses;
 	char *on_name; /* interface that it lies on, "" = none or not known */
+	char *host;    /* its name, "" = not known */
+	lw_vec(int32_t)
+		ranks; /* that have connections there, ascending; of one that stands for others */
 	uint64_t mtu_bytes, speed_bytes_per_s; /* 0 = not known */
 	bool is_loopback, is_gone;
 	lw_vec(struct lw_nic_series) series;
@@ -64,6 +67,7 @@ struct lw_tcp_end { /* one end of a TCP connection, or an RDMA queue pair with a
 	int64_t tcp_id, socket; /* tcp_connection.id, hooked socket of its process; 0 = none */
 	bool is_rdma;           /* then addresses are GIDs, ports the numbers of queue pairs */
 	int64_t process_id;     /* 0 = of no recorded process */
+	int64_t namespace_key;  /* of the network that it is in; 0 = not known */
 	int32_t rank;           /* LW_NONE = of no rank */
 	int32_t nic; /* index into run->nics, of those that stand for others; LW_NONE = not known */
 	char local[LW_ADDRESS_BYTES], peer[LW_ADDRESS_BYTES];
@@ -75,7 +79,9 @@ struct lw_tcp_end { /* one end of a TCP connection, or an RDMA queue pair with a
 		uint64_t n_messages, n_packets;          /* sent; of a read: the one that asks */
 		uint64_t n_read_packets;                 /* that it was answered with */
 		uint64_t n_received, n_received_packets; /* messages that a receive took */
-		uint64_t unfinished_bytes;               /* posted, and no completion was seen */
+		uint64_t more_header_bytes; /* of what it sent, beyond those of every packet */
+		bool is_infiniband;         /* its port has a LID */
+		uint64_t unfinished_bytes;  /* posted, and no completion was seen */
 	} rdma;
 	int32_t peer_rank; /* LW_NONE = no rank has the other end */
 	int32_t peer_end;  /* the other end, index into run->ends; LW_NONE likewise */
@@ -129,6 +135,8 @@ struct lw_net_link { /* network: from one rank to another, all their connections
 	/* TCP, RDMA: payload in captured milliseconds on its sender's clock; that is nearly all */
 	double seen_bytes[2];
 	bool is_captured[2];
+	double capacity_bytes_per_s; /* of the way out that it leaves by; NAN: no edge, not known */
+	double used_frac;            /* of that, during the steps, by this link alone; NAN */
 };
 
 struct lw_net_rank { /* network */
@@ -142,17 +150,22 @@ struct lw_net_rank { /* network */
 	/* what it sends, before the network holds it up: payload and headers */
 	double capacity_bytes_per_s; /* NAN = nothing tells */
 	int capacity_from;           /* enum lw_capacity_from */
-	double used_frac;            /* of it, during the steps; NAN */
-	double busy_ns;              /* something was in flight there, whole run; NAN */
-	double wire_factor;          /* bytes on the wire for one of payload; 1 = not known */
+	double at_most_bytes_per_s; /* BUSY: by the connection that was in flight longest alone; NAN */
+	double capacity_before_bytes_per_s; /* it changed: until capacity_since_ns; NAN */
+	int64_t capacity_since_ns;          /* LW_NS_UNKNOWN: it did not change */
+	double used_frac; /* of it, during the steps since then, by all ranks that send by it; NAN */
+	double busy_ns;   /* something was in flight there, whole run, at most; NAN */
+	double wire_factor; /* bytes on the wire for one of payload; 1 = not known */
+	uint32_t n_sharing; /* ranks that send their gradients by its NIC, itself too; 0 = no NIC */
+	double nic_share; /* bytes that all ranks send by its NIC, for each that it sends to ranks */
 	double fitted_bytes_per_s; /* after fit: what it sends at the fitted seconds a byte, with headers; NAN */
-	int32_t nic;               /* that most of it leaves by, LW_NONE */
+	int32_t nic; /* that most of its gradients leave by, LW_NONE: none, or a loopback */
 };
 
 enum lw_capacity_from {
 	LW_CAPACITY_NONE,
 	LW_CAPACITY_PLATEAU, /* its NIC sent at this rate whenever TCP was busy throughout */
-	LW_CAPACITY_BUSY,    /* mean while something was in flight: at least */
+	LW_CAPACITY_BUSY,    /* mean while something was in flight and got through: at least */
 	LW_CAPACITY_SPEED,   /* what the driver says */
 };
 
@@ -169,11 +182,13 @@ enum lw_algorithm {
 };
 
 struct lw_net_candidate { /* traffic of a NIC that is not between ranks */
-	char text[120];   /* who: "port 2049 (NFS) at 10.0.0.9, rank 1" */
+	char text[200];   /* who: "rank 1, port 2049 (NFS) at 10.0.0.9" */
 	double bytes;     /* both directions, payload */
 	double in_bytes, out_bytes;
+	size_t n_connections;
 	bool is_job;         /* a recorded process has it */
 	bool is_storage;     /* by its port */
+	bool is_others;      /* the least ones together, the last of its account */
 	double outside_frac; /* of its bytes: while its rank was in no operation; NAN */
 };
 
@@ -184,7 +199,15 @@ struct lw_net_account { /* network: bytes of one NIC, or RDMA port; NAN where it
 	double header_tx_bytes, header_rx_bytes; /* of those */
 	bool is_packet_counted; /* headers by counted packets or segments; else by MTU, assumed */
 	double other_tx_bytes, other_rx_bytes; /* what is left: unattributed */
-	double other_step_bytes;               /* both directions, a counted step; NAN */
+	double unseen_bytes;     /* of those: on no TCP connection that was seen; NAN */
+	double other_step_bytes; /* both directions, a counted step; NAN */
+	struct lw_net_foreign {
+		double tx_frac,
+			rx_frac; /* other's part of what it moved in the counted steps; NAN */
+		/* median of the steps in which others had a good part of it, and of the rest; NAN = too few */
+		double with_ns, without_ns;
+		uint32_t n_with, n_without;
+	} foreign;
 	/* of an RDMA port: packets of what libibverbs was asked for, its acknowledgements at most; beyond; NAN */
 	double job_tx_packets, job_rx_packets, other_tx_packets, other_rx_packets;
 	const char *may_be; /* who else, where no candidate is seen; NULL = nothing to be told */
@@ -271,6 +294,12 @@ enum lw_net_reason {
 	LW_N_REASONS
 };
 
+/* network: a server (star) whose NIC all others share. Of the time from the first to the last byte between it and them. */
+struct lw_net_server {
+	int32_t rank; /* LW_NONE: there is none, or how long it was in use is not known */
+	double in_frac, out_frac; /* data was in flight to it, from it, at least */
+};
+
 /* network, after fit: allreduces against the way out that holds them up most. */
 struct lw_net_reach {
 	int32_t rank;       /* whose it is, LW_NONE = not known */
@@ -295,8 +324,10 @@ struct lw_network {
 	double off_frac;                  /* worst rank: sent against expected; NAN */
 	int32_t slow_rank;                /* its link is much slower than the others', LW_NONE */
 	double others_bytes_per_s;        /* capacity of the others, median; NAN */
-	lw_vec(struct lw_net_op) ops;     /* most bytes first */
-	bool are_ops_captured; /* by the millisecond; else between samples in proportion */
+	int others_from;                  /* enum lw_capacity_from: BUSY where one of them is */
+	struct lw_net_server server;
+	lw_vec(struct lw_net_op) ops; /* most bytes first */
+	bool are_ops_captured;        /* by the millisecond; else between samples in proportion */
 	struct lw_net_slowed slowed;
 	struct lw_net_reach reach;
 };
@@ -309,6 +340,29 @@ const char *lw_net_cause_name(enum lw_net_cause cause);
 
 /** lw_net_is_low() - operations stay far below what the slowest way out carries. */
 bool lw_net_is_low(const struct lw_net_reach *reach);
+
+enum { LW_NET_WORDS_BYTES = 800, LW_NET_CHANGED_BYTES = 120 };
+struct lw_run;
+
+/** lw_capacity_changed_text() - " since 8.60 s after its start (25 MB/s before)"; "" = it did not. Return: @text. */
+const char *lw_capacity_changed_text(
+	const struct lw_run *run, int32_t rank, char text[LW_NET_CHANGED_BYTES]);
+
+/** lw_at_least() - " at least" after a capacity that is that (enum lw_capacity_from), else "". */
+const char *lw_at_least(int from);
+
+/** lw_net_is_server_full() - its NIC is in use for most of the time. */
+bool lw_net_is_server_full(const struct lw_net_server *server);
+
+/** lw_server_text() - what goes by the server's NIC; "" = there is none. Return: @text. */
+const char *lw_server_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES]);
+
+/** lw_net_is_edge() - @link carries enough to belong to a pattern: gradients, not control traffic. */
+bool lw_net_is_edge(const struct lw_run *run, const struct lw_net_link *link);
+/** lw_nic_owner_text() - whose it is: "rank 1, 10.0.0.2 on node7". Return: @text. */
+enum { LW_OWNER_TEXT_BYTES = 200 };
+const char *lw_nic_owner_text(
+	const struct lw_run *run, const struct lw_nic *nic, char text[LW_OWNER_TEXT_BYTES]);
 
 /** lw_net_is_physical() - the speed that its driver tells is that of a link: known, and not made up. */
 bool lw_net_is_physical(const struct lw_nic *nic);
