@@ -74,20 +74,15 @@ static int advise_slow(
 	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
 	const struct lw_network *net = &run->network;
-	const struct lw_net_rank *rank;
-	char unit[2][LW_UNIT_TEXT_BYTES];
+	char text[LW_NET_TEXT_BYTES];
 
 	if (!net->ranks.n)
 		return LW_OK;
 	if (net->slow_rank == LW_NONE)
 		return find_asymmetry(self, run, list);
-	rank = &net->ranks.at[net->slow_rank];
-	if (lw_advise_find(list, self->id,
-		    "the way out of rank %d (host %.64s, %s) carries %s, that of the others %s, and TCP there has data in flight while they wait: in every operation all wait for it. Look at that NIC, its cable and its switch port (ethtool), and at shaping (tc qdisc), or leave the host out",
-		    number_of(run, net->slow_rank), run->ranks.at[net->slow_rank].host,
-		    run->nics.at[rank->nic].name,
-		    lw_rate_format(rank->capacity_bytes_per_s, unit[0]),
-		    lw_rate_format(net->others_bytes_per_s, unit[1])) < 0)
+	if (lw_advise_lead(list, self->id,
+		    "Slow link: %s. Look at that NIC, its cable and its switch port (ethtool), and at shaping (tc qdisc), or leave the host out",
+		    lw_net_slow_text(run, text)) < 0)
 		return LW_ERR_NOMEM;
 	return find_asymmetry(self, run, list);
 }
