@@ -154,10 +154,11 @@ enum lw_capacity_from {
 enum lw_algorithm {
 	LW_ALGORITHM_UNKNOWN,
 	LW_ALGORITHM_PAIR, /* two ranks: a ring, a tree and a server send the same */
-	LW_ALGORITHM_RING,
-	LW_ALGORITHM_TREE,
+	LW_ALGORITHM_RING, /* in one direction, or in both */
+	LW_ALGORITHM_TREE, /* or two of half the bytes each */
 	LW_ALGORITHM_STAR,
-	LW_ALGORITHM_HALVING, /* recursive halving and doubling, or doubling alone */
+	LW_ALGORITHM_HALVING, /* recursive halving and doubling */
+	LW_ALGORITHM_DOUBLING,
 	LW_ALGORITHM_TORUS,
 	LW_ALGORITHM_HIERARCHICAL,
 	LW_ALGORITHM_DIRECT, /* each rank to each */
