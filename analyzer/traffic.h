@@ -214,6 +214,9 @@ enum lw_net_cause {
 
 #define LW_NET_LOSS_FRAC 5e-4 /* of segments sent again: beyond what timers resend by mistake */
 
+#define LW_NET_OFF_FRAC                                                                            \
+	0.2 /* further off what they are to send, ranks do not run the algorithm that it looks like */
+
 enum lw_net_against { /* what slowed operations were compared with, the best first */
 	LW_AGAINST_NONE,
 	LW_AGAINST_CALM,    /* those of their kind and size without the cause */

@@ -287,23 +287,49 @@ static void compare_with_ring(struct lw_summary *summary, double sent)
 			"no operation was recorded, so nobody knows how much a ring would send");
 }
 
+double lw_summary_acked(const struct lw_run *run, size_t r, double *ret_sent)
+{
+	const struct lw_rank *rank = &run->ranks.at[r];
+	double acked = (double)rank->tcp_acked_bytes;
+	const struct lw_tcp_end *end;
+
+	*ret_sent = (double)rank->sent_bytes;
+	if (acked > 0)
+		return acked;
+	*ret_sent = 0;
+	lw_vec_foreach (end, &run->ends) {
+		if (end->rank != (int32_t)r || end->is_rdma || !end->socket || !end->tcp.n ||
+			end->tcp.at[end->tcp.n - 1].acked_bytes < 0)
+			continue;
+		acked += (double)end->tcp.at[end->tcp.n - 1].acked_bytes;
+		*ret_sent += lw_end_sent_bytes(end);
+	}
+	return acked > 0 ? acked : (double)NAN;
+}
+
 static void summarize_network(const struct lw_run *run, struct lw_summary *summary)
 {
 	double sent = 0, rdma = rdma_bytes_per_step(run);
-	double acked = 0, sent_in_all = 0;
+	double acked = 0, acked_of = 0, sent_in_all = 0;
 	size_t n_all = n_steps_of(run), first = n_all, last = 0;
 
 	summary->tcp_acked_ratio = unknown("no TCP connection was asked for its TCP_INFO");
 	for (size_t r = 0; r < run->ranks.n; r++) {
-		acked += (double)run->ranks.at[r].tcp_acked_bytes;
+		double sent_of_rank, acked_of_rank = lw_summary_acked(run, r, &sent_of_rank);
+
 		sent_in_all += (double)run->ranks.at[r].sent_bytes;
+		acked += isnan(acked_of_rank) ? 0 : acked_of_rank;
+		acked_of += isnan(acked_of_rank) ? 0 : sent_of_rank;
 	}
-	if (acked > 0 && sent_in_all > 0)
-		summary->tcp_acked_ratio = exact(acked / sent_in_all, LW_MEASURED);
+	if (acked > 0 && acked_of > 0)
+		summary->tcp_acked_ratio = exact(acked / acked_of, LW_MEASURED);
 	summary->sent_bytes_per_step = summary->sent_ratio =
 		unknown("no TCP connection of this run was seen sending");
 	summary->expected_bytes_per_step = unknown("no step was found that counts");
 	summary->rdma_bytes_per_step = unknown("no RDMA between ranks was seen");
+	if (!summary->n_steps && sent_in_all > 0)
+		summary->sent_bytes_per_step = summary->sent_ratio =
+			summary->expected_bytes_per_step;
 	if (!summary->n_steps)
 		return;
 	summary->expected_bytes_per_step =

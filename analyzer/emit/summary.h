@@ -117,4 +117,10 @@ struct lw_exposed lw_summary_exposed(
 /** lw_summary_is_counted() - step @s is in the means: of no rank it was left out. */
 bool lw_summary_is_counted(const struct lw_run *run, size_t s);
 
+/**
+ * lw_summary_acked() - payload that rank @r sent on hooked sockets, by the kernel's count: as the hook asked, else as the
+ * collector did. @ret_sent: by the hook, on the same sockets. Return: NAN: nobody asked.
+ */
+double lw_summary_acked(const struct lw_run *run, size_t r, double *ret_sent);
+
 #endif /* LAPWING_ANALYZER_EMIT_SUMMARY_H */
