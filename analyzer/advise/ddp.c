@@ -160,14 +160,15 @@ static int add_nothing(const struct search *search)
 	const struct lw_advice_list *list = search->list;
 	const struct lw_trial *best = best_of(search, false);
 	char step[LW_UNIT_TEXT_BYTES], gain[LW_UNIT_TEXT_BYTES], low[LW_UNIT_TEXT_BYTES],
-		high[LW_UNIT_TEXT_BYTES];
+		high[LW_UNIT_TEXT_BYTES], none[LW_ADVICE_TEXT_BYTES];
 	double cap_mib = (double)list->replay->ddp.setting.cap_bytes / MIB;
 	size_t n = list->tried.n - search->from;
 
 	if (best->prediction.is_recorded || best->gain_ns.value <= 0)
 		return lw_advise_find(search->list, search->self->id,
-			"the recorded bucket_cap_mb=%g is as good as anything this run can tell: %s a step, and none of %zu other limits is predicted to be more than 0.5 %% faster",
-			cap_mib, lw_ns_format(list->base.step_ns.value, step), n - 1);
+			"the recorded bucket_cap_mb=%g is as good as anything this run can tell: %s a step, and %s",
+			cap_mib, lw_ns_format(list->base.step_ns.value, step),
+			lw_advise_none_better(list, search->from, "other limits", none));
 	return lw_advise_find(search->list, search->self->id,
 		"the recorded bucket_cap_mb=%g is as good as anything this run can tell: %s a step; one of the best of %zu others (%s) is predicted to save %s, but the error of that is %s to %s",
 		cap_mib, lw_ns_format(list->base.step_ns.value, step), n - 1, best->label,

@@ -316,7 +316,7 @@ static int add_nothing(const struct lw_adviser *self, struct search *search)
 	size_t n_unknown = count_unknown(search);
 	char setting[96], now[96], step[LW_UNIT_TEXT_BYTES], gain[LW_UNIT_TEXT_BYTES];
 	char wait[LW_UNIT_TEXT_BYTES];
-	char error[2 * LW_UNIT_TEXT_BYTES];
+	char error[2 * LW_UNIT_TEXT_BYTES], none[LW_ADVICE_TEXT_BYTES];
 	const char *whose =
 		search->replay->is_setting_known ? "recorded setting" : "assumed default";
 
@@ -326,9 +326,9 @@ static int add_nothing(const struct lw_adviser *self, struct search *search)
 		(double)search->replay->setting.cycle_ns, now);
 	if (best->prediction.is_recorded || best->gain_ns.value <= 0)
 		return lw_advise_find(search->list, self->id,
-			"the %s (%s) is as good as anything this run can tell: %s a step, and none of %zu others is predicted to be more than 0.5 %% faster",
+			"the %s (%s) is as good as anything this run can tell: %s a step, and %s",
 			whose, now, lw_ns_format(search->list->base.step_ns.value, step),
-			search->list->tried.n - search->first - 1);
+			lw_advise_none_better(search->list, search->first, "others", none));
 	write_setting(best->prediction.fusion_bytes, best->prediction.cycle_ns, setting);
 	if (search->replay->core_wait_ns > 0)
 		return lw_advise_find(search->list, self->id,

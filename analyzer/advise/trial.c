@@ -127,6 +127,31 @@ bool lw_advise_is_sure(const struct lw_advice_list *list, const struct lw_trial 
 	return trial->gain_ns.low > MIN_GAIN_FRAC * list->base.step_ns.value;
 }
 
+const char *lw_advise_none_better(const struct lw_advice_list *list, size_t first, const char *what,
+	char text[LW_ADVICE_TEXT_BYTES])
+{
+	double most_frac = 0;
+	size_t n_others = list->tried.n - first - 1, n_perhaps = 0, n;
+
+	for (size_t i = first; i < list->tried.n; i++) {
+		const struct lw_trial *trial = &list->tried.at[i];
+		double gain_frac = trial->gain_ns.value / list->base.step_ns.value;
+
+		if (!trial->prediction.is_extrapolated || !(gain_frac > MIN_GAIN_FRAC))
+			continue;
+		most_frac = gain_frac > most_frac ? gain_frac : most_frac;
+		n_perhaps++;
+	}
+	n = (size_t)snprintf(text, LW_ADVICE_TEXT_BYTES,
+		"none of %zu %s is predicted to be more than %g %% faster", n_others - n_perhaps,
+		what, 100 * MIN_GAIN_FRAC);
+	if (n_perhaps)
+		snprintf(text + n, LW_ADVICE_TEXT_BYTES - n,
+			"; %zu more might be, by up to %.0f %%, but send sizes that this run does not hold: measure them",
+			n_perhaps, 100 * most_frac);
+	return text;
+}
+
 bool lw_advise_is_blind(const struct lw_advice_list *list, const struct lw_trial *trial)
 {
 	const struct lw_figure *gain = &trial->gain_ns;

@@ -26,6 +26,13 @@ double lw_advise_nearly_ns(const struct lw_advice_list *list);
 /** lw_advise_is_sure() - also at the lower end of its interval the gain is above what repeats of a job differ by. */
 bool lw_advise_is_sure(const struct lw_advice_list *list, const struct lw_trial *trial);
 
+/**
+ * lw_advise_none_better() - that none of those tried from @first on (@what: "others") is faster; and of those that would be, but
+ * send sizes that the run does not hold, that they are. Return: @text.
+ */
+const char *lw_advise_none_better(const struct lw_advice_list *list, size_t first, const char *what,
+	char text[LW_ADVICE_TEXT_BYTES]);
+
 /** lw_advise_is_blind() - its gain may be anything: the interval holds 0 and is wider than the recorded step. */
 bool lw_advise_is_blind(const struct lw_advice_list *list, const struct lw_trial *trial);
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Real libibverbs on soft-RoCE in QEMU guests: every work request and byte is recorded, peers are right, output is unchanged."""
 import collections
+import contextlib
 import functools
 import json
 import os
@@ -233,7 +234,7 @@ def check_own(folder, name, n_on_srq=4):
 
 
 def roce_payload(path):
-    """{(source, destination, queue pair): payload bytes} of RC sends on the wire, each packet number once."""
+    """{(source, destination, queue pair): payload bytes} of RC sends on the wire, each packet number once: a witness of its own."""
     data = path.read_bytes()
     assert data[:4] == b"\xd4\xc3\xb2\xa1", "a little-endian pcap with microseconds"
     at, seen, sums = 24, set(), collections.defaultdict(int)
@@ -284,6 +285,10 @@ def two_guests(folder):
     assert sum(analysis.links("n_psn_gaps").values()) == 0, analysis.network["links"]
     # the same from tcpdump's file beside them: it is one more sight of the same packets
     lapwing("import", "-o", str(folder / "wire.lapwing"), str(folder / "wire.pcap"))
+    with contextlib.closing(sqlite3.connect(folder / "wire.lapwing")) as db:
+        decoded = {tuple(row[:3]): row[3] for row in db.execute(
+            "SELECT source_address, destination_address, destination_qp, stream_bytes FROM v_flow WHERE destination_qp IS NOT NULL AND stream_bytes > 0")}
+    assert decoded == payload, (decoded, payload)
     imported = Analysis(folder, "one", "two", "wire")
     assert imported.links("rdma_bytes") == analysis.links("rdma_bytes"), imported.network["links"]
     assert imported.links("packet_bytes") == analysis.links("packet_bytes"), imported.network["links"]

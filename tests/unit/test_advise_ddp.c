@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "analyzer/advise/advise.h"
+#include "analyzer/advise/trial.h"
 #include "tests/unit/ddp_run.h"
 #include "tests/unit/sim_run.h"
 
@@ -136,11 +136,36 @@ static void without_gradients_nothing_is_told(void **state)
 	sim_run_free(run);
 }
 
+static void what_cannot_be_judged_is_not_called_no_faster(void **state)
+{
+	/* the recorded setting, one that is as good, and two of sizes that the run does not hold */
+	static const double gains_ns[] = {0, 0.1e6, 25e6, -3e6};
+	struct lw_advice_list list = {.base.step_ns.value = 100e6};
+	char text[LW_ADVICE_TEXT_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct lw_trial trial = {.gain_ns.value = gains_ns[i]};
+
+		trial.prediction.is_recorded = i == 0;
+		trial.prediction.is_extrapolated = i > 1;
+		assert_int_equal(lw_vec_push(&list.tried, trial), 0);
+	}
+	assert_string_equal(lw_advise_none_better(&list, 0, "others", text),
+		"none of 2 others is predicted to be more than 0.5 % faster; 1 more might be, by up to 25 %,"
+		" but send sizes that this run does not hold: measure them");
+	list.tried.n = 2;
+	assert_string_equal(lw_advise_none_better(&list, 0, "others", text),
+		"none of 1 others is predicted to be more than 0.5 % faster");
+	lw_vec_free(&list.tried);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(large_buckets_are_told_to_be_smaller),
 		cmocka_unit_test(a_good_limit_stays),
+		cmocka_unit_test(what_cannot_be_judged_is_not_called_no_faster),
 		cmocka_unit_test(without_gradients_nothing_is_told),
 	};
 
