@@ -115,6 +115,7 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 	if (!summary->n_steps) {
 		print_paragraph(out,
 			"No training step was found: no gradient came twice. What was recorded is below.");
+		print_slow_link(out, analysis->run);
 		fputc('\n', out);
 		return;
 	}

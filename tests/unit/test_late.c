@@ -178,6 +178,30 @@ static void a_slow_link_is_what_is_said_first(void **state)
 	lw_analysis_close(analysis);
 }
 
+/* A server of sends and receives has no steps, and links all the same. */
+static void a_slow_link_needs_no_step(void **state)
+{
+	struct make_run spec = make_run_job(4, 26);
+	struct lw_analysis *analysis;
+	char text[16384], sql[65536];
+
+	(void)state;
+	net_run_begin(4);
+	for (int r = 0; r < 4; r++) {
+		net_run_add_link(r, (r + 1) % 4, 60e6, 1e3, r == 1 ? 100 : 33);
+		net_run_add_nic_bytes(r, 62.7e6, 62.7e6);
+	}
+	snprintf(sql, sizeof(sql), "%s%s", net_run_sql(), NO_FRAMEWORK "DELETE FROM collective;");
+	spec.first_ns = 10 * LW_NS_PER_MS;
+	spec.extra_sql = sql;
+	analysis = analyse(&spec);
+	print(analysis, write_report, text, sizeof(text));
+	assert_non_null(strstr(text, "No training step was found"));
+	assert_non_null(strstr(text, "Slow link: rank 1 (host node1) sends by eth1 at "));
+	assert_null(strstr(text, "of a step take")); /* there is none that it could cost */
+	lw_analysis_close(analysis);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +209,7 @@ int main(void)
 		cmocka_unit_test(report_and_advice_name_the_same_rank),
 		cmocka_unit_test(of_a_plain_program_too),
 		cmocka_unit_test(a_slow_link_is_what_is_said_first),
+		cmocka_unit_test(a_slow_link_needs_no_step),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);
