@@ -124,6 +124,8 @@ struct lw_net_link { /* network: from one rank to another, all their connections
 	double n_psn_gaps,
 		n_naks;   /* RDMA: packets lost before the tap, refused by the other end; NAN */
 	bool is_loopback; /* nothing is lost there: what is sent again was late */
+	double capacity_bytes_per_s; /* of the way out that it leaves by; NAN: no edge, not known */
+	double used_frac;            /* of that, during the steps, by this link alone; NAN */
 };
 
 struct lw_net_rank { /* network */
@@ -137,17 +139,22 @@ struct lw_net_rank { /* network */
 	/* what it sends, before the network holds it up: payload and headers */
 	double capacity_bytes_per_s; /* NAN = nothing tells */
 	int capacity_from;           /* enum lw_capacity_from */
-	double used_frac;            /* of it, during the steps; NAN */
-	double busy_ns;              /* something was in flight there, whole run; NAN */
-	double wire_factor;          /* bytes on the wire for one of payload; 1 = not known */
+	double at_most_bytes_per_s; /* BUSY: by the connection that was in flight longest alone; NAN */
+	double capacity_before_bytes_per_s; /* it changed: until capacity_since_ns; NAN */
+	int64_t capacity_since_ns;          /* LW_NS_UNKNOWN: it did not change */
+	double used_frac; /* of it, during the steps since then, by all ranks that send by it; NAN */
+	double busy_ns;   /* something was in flight there, whole run, at most; NAN */
+	double wire_factor; /* bytes on the wire for one of payload; 1 = not known */
+	uint32_t n_sharing; /* ranks that send their gradients by its NIC, itself too; 0 = no NIC */
+	double nic_share; /* bytes that all ranks send by its NIC, for each that it sends to ranks */
 	double fitted_bytes_per_s; /* after fit: what it sends at the fitted seconds a byte, with headers; NAN */
-	int32_t nic;               /* that most of it leaves by, LW_NONE */
+	int32_t nic; /* that most of its gradients leave by, LW_NONE: none, or a loopback */
 };
 
 enum lw_capacity_from {
 	LW_CAPACITY_NONE,
 	LW_CAPACITY_PLATEAU, /* its NIC sent at this rate whenever TCP was busy throughout */
-	LW_CAPACITY_BUSY,    /* mean while something was in flight: at least */
+	LW_CAPACITY_BUSY,    /* mean while something was in flight and got through: at least */
 	LW_CAPACITY_SPEED,   /* what the driver says */
 };
 
@@ -265,6 +272,12 @@ enum lw_net_reason {
 	LW_N_REASONS
 };
 
+/* network: a server (star) whose NIC all others share. Of the time from the first to the last byte between it and them. */
+struct lw_net_server {
+	int32_t rank; /* LW_NONE: there is none, or how long it was in use is not known */
+	double in_frac, out_frac; /* data was in flight to it, from it, at least */
+};
+
 /* network, after fit: allreduces against the way out that holds them up most. */
 struct lw_net_reach {
 	int32_t rank;       /* whose it is, LW_NONE = not known */
@@ -289,8 +302,10 @@ struct lw_network {
 	double off_frac;                  /* worst rank: sent against expected; NAN */
 	int32_t slow_rank;                /* its link is much slower than the others', LW_NONE */
 	double others_bytes_per_s;        /* capacity of the others, median; NAN */
-	lw_vec(struct lw_net_op) ops;     /* most bytes first */
-	bool are_ops_captured; /* by the millisecond; else between samples in proportion */
+	int others_from;                  /* enum lw_capacity_from: BUSY where one of them is */
+	struct lw_net_server server;
+	lw_vec(struct lw_net_op) ops; /* most bytes first */
+	bool are_ops_captured;        /* by the millisecond; else between samples in proportion */
 	struct lw_net_slowed slowed;
 	struct lw_net_reach reach;
 };
@@ -303,6 +318,25 @@ const char *lw_net_cause_name(enum lw_net_cause cause);
 
 /** lw_net_is_low() - operations stay far below what the slowest way out carries. */
 bool lw_net_is_low(const struct lw_net_reach *reach);
+
+enum { LW_NET_WORDS_BYTES = 800, LW_NET_CHANGED_BYTES = 120 };
+struct lw_run;
+
+/** lw_capacity_changed_text() - " since 8.60 s after its start (25 MB/s before)"; "" = it did not. Return: @text. */
+const char *lw_capacity_changed_text(
+	const struct lw_run *run, int32_t rank, char text[LW_NET_CHANGED_BYTES]);
+
+/** lw_at_least() - " at least" after a capacity that is that (enum lw_capacity_from), else "". */
+const char *lw_at_least(int from);
+
+/** lw_net_is_server_full() - its NIC is in use for most of the time. */
+bool lw_net_is_server_full(const struct lw_net_server *server);
+
+/** lw_server_text() - what goes by the server's NIC; "" = there is none. Return: @text. */
+const char *lw_server_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES]);
+
+/** lw_net_is_edge() - @link carries enough to belong to a pattern: gradients, not control traffic. */
+bool lw_net_is_edge(const struct lw_run *run, const struct lw_net_link *link);
 
 /** lw_net_is_physical() - the speed that its driver tells is that of a link: known, and not made up. */
 bool lw_net_is_physical(const struct lw_nic *nic);

@@ -12,7 +12,6 @@
 #include "analyzer/advise/trial.h"
 #include "base/units.h"
 
-#define ASYMMETRY          1.5
 #define IDLE_FRAC          0.01 /* of what the NIC in use moved */
 #define FASTER             1.5
 #define HELD_FRAC          0.5 /* of the time with data in flight */
@@ -28,63 +27,67 @@ static int number_of(const struct lw_run *run, int32_t rank)
 	return run->ranks.at[rank].rank;
 }
 
-static const struct lw_net_link *back_of(const struct lw_run *run, const struct lw_net_link *link)
-{
-	const struct lw_net_link *back;
-
-	lw_vec_foreach (back, &run->network.links)
-		if (back->from == link->to && back->to == link->from)
-			return back;
-	return NULL;
-}
-
-static bool is_loaded(const struct lw_net_link *link)
-{
-	return link->run_bytes >= LEAST_BYTES && link->busy_bytes_per_s > 0 &&
-	       link->rwnd_limited_frac + link->sndbuf_limited_frac < 0.5;
-}
-
-/* Both directions of a link carry much, one at a much lower rate. */
-static int find_asymmetry(
-	const struct lw_adviser *self, const struct lw_run *run, struct lw_advice_list *list)
+/* The only rank that @from sends to. LW_NONE: there are several. */
+static int32_t only_receiver(const struct lw_run *run, int32_t from)
 {
 	const struct lw_net_link *link;
-	char unit[2][LW_UNIT_TEXT_BYTES];
+	int32_t to = LW_NONE;
 
 	lw_vec_foreach (link, &run->network.links) {
-		const struct lw_net_link *back = back_of(run, link);
-
-		if (!back || !is_loaded(link) || !is_loaded(back) ||
-			back->busy_bytes_per_s < ASYMMETRY * link->busy_bytes_per_s)
+		if (link->from != from || !lw_net_is_edge(run, link))
 			continue;
-		/* a server sends to all at once, and each gets a part */
-		if (run->network.ranks.at[link->from].n_out > 1 &&
-			run->network.ranks.at[link->to].n_out <= 1)
-			continue;
-		return lw_advise_find(list, self->id,
-			"asymmetric: from rank %d to %d data moves at %s while there is any, the other way at %s: look at the speed and duplex of both NICs and of the switch's ports (ethtool), and at shaping (tc qdisc)",
-			number_of(run, link->from), number_of(run, link->to),
-			lw_rate_format(link->busy_bytes_per_s, unit[0]),
-			lw_rate_format(back->busy_bytes_per_s, unit[1]));
+		if (to != LW_NONE)
+			return LW_NONE;
+		to = link->to;
 	}
-	return LW_OK;
+	return to;
 }
 
+/* All data of the others goes in and out by the NIC of one. */
+static int advise_server(
+	const struct lw_adviser *self, const struct lw_run *run, struct lw_advice_list *list)
+{
+	char text[LW_NET_WORDS_BYTES];
+
+	if (!lw_net_is_server_full(&run->network.server))
+		return LW_OK;
+	return lw_advise_find(list, self->id,
+		"%s. An allreduce (a ring) spreads that over all links; else give that host a faster NIC, or several servers",
+		lw_server_text(run, text));
+}
+
+/* Of a pair both directions carry the gradients: it is the link that differs by direction. */
 static int advise_slow(
 	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
 	const struct lw_network *net = &run->network;
+	const struct lw_net_rank *rank;
+	char unit[2][LW_UNIT_TEXT_BYTES], changed[LW_NET_CHANGED_BYTES], only[40] = "";
 	char text[LW_NET_TEXT_BYTES];
+	const char *others;
+	int32_t to;
 
 	if (!net->ranks.n)
 		return LW_OK;
 	if (net->slow_rank == LW_NONE)
-		return find_asymmetry(self, run, list);
-	if (lw_advise_lead(list, self->id,
-		    "Slow link: %s. Look at that NIC, its cable and its switch port (ethtool), and at shaping (tc qdisc), or leave the host out",
-		    lw_net_slow_text(run, text)) < 0)
-		return LW_ERR_NOMEM;
-	return find_asymmetry(self, run, list);
+		return advise_server(self, run, list);
+	rank = &net->ranks.at[net->slow_rank];
+	others = lw_at_least(net->others_from);
+	to = only_receiver(run, net->slow_rank);
+	lw_rate_format(rank->capacity_bytes_per_s, unit[0]);
+	lw_rate_format(net->others_bytes_per_s, unit[1]);
+	lw_capacity_changed_text(run, net->slow_rank, changed);
+	if (to != LW_NONE && only_receiver(run, to) == net->slow_rank)
+		return lw_advise_lead(list, self->id,
+			"Slow link, asymmetric: from rank %d (host %.64s, %s) to %d data moves at %s%s, the other way at %s%s: look at the speed and duplex of both NICs and of the switch's ports (ethtool), and at shaping (tc qdisc)",
+			number_of(run, net->slow_rank), run->ranks.at[net->slow_rank].host,
+			run->nics.at[rank->nic].name, number_of(run, to), unit[0], changed, unit[1],
+			others);
+	if (to != LW_NONE)
+		snprintf(only, sizeof(only), " (and the way into rank %d)", number_of(run, to));
+	return lw_advise_lead(list, self->id,
+		"Slow link: %s. Look at that NIC%s, its cable and its switch port (ethtool), and at shaping (tc qdisc), or leave the host out",
+		lw_net_slow_text(run, text), only);
 }
 
 static int advise_loss(
@@ -250,8 +253,9 @@ static int advise_frames(
 	lw_vec_foreach (rank, &run->network.ranks) {
 		const struct lw_nic *nic = rank->nic == LW_NONE ? NULL : &run->nics.at[rank->nic];
 
+		/* of "at least" nobody knows how full it is */
 		if (!nic || !lw_net_is_physical(nic) || nic->mtu_bytes != ETHERNET_MTU_BYTES ||
-			!(rank->used_frac >= FULL_FRAC))
+			rank->capacity_from == LW_CAPACITY_BUSY || !(rank->used_frac >= FULL_FRAC))
 			continue;
 		return lw_advise_find(list, self->id,
 			"rank %d fills %.0f %% of what %s carries with frames of %d bytes: headers are %.1f %% of it; with jumbo frames (ip link set %s mtu 9000, on all hosts and switches between them) %.1f %%, and a sixth of the packets",
@@ -268,7 +272,7 @@ const struct lw_adviser lw_adviser_slow_link = {
 	.run = advise_slow,
 	.needs_no_replay = true,
 	.assumes =
-		"A link carries what TCP got acknowledged while it had data in flight, or what its NIC sent while TCP was busy throughout.",
+		"A link carries what TCP got acknowledged while data was in flight and got through, or what its NIC sent while TCP was busy throughout.",
 	.wrong_if =
 		"The receiver is slow, not the link: then TCP_INFO shows it limited by the window or the buffer, and nothing is said.",
 	.check = "iperf3 between that host and another, in both directions.",

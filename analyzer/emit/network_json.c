@@ -49,7 +49,16 @@ static void put_ranks(struct lw_json *json, const struct lw_run *run)
 		lw_json_string(json, "nic", nic_name(run, rank->nic));
 		lw_json_double(json, "capacity_bytes_per_s", rank->capacity_bytes_per_s);
 		lw_json_string(json, "capacity_from", capacity_names[rank->capacity_from]);
+		lw_json_double(
+			json, "capacity_before_bytes_per_s", rank->capacity_before_bytes_per_s);
+		if (rank->capacity_since_ns == LW_NS_UNKNOWN)
+			lw_json_null(json, "capacity_since_ns");
+		else
+			lw_json_int(json, "capacity_since_ns",
+				rank->capacity_since_ns -
+					run->ranks.at[rank - run->network.ranks.at].start_ns);
 		lw_json_double(json, "used_frac", rank->used_frac);
+		lw_json_int(json, "n_sharing", rank->n_sharing);
 		lw_json_double(json, "fitted_bytes_per_s", rank->fitted_bytes_per_s);
 		lw_json_object_end(json);
 	}
@@ -80,9 +89,23 @@ static void put_links(struct lw_json *json, const struct lw_run *run)
 		lw_json_double(json, "n_segments", link->n_segments);
 		lw_json_double(json, "n_psn_gaps", link->n_psn_gaps);
 		lw_json_double(json, "n_naks", link->n_naks);
+		lw_json_double(json, "capacity_bytes_per_s", link->capacity_bytes_per_s);
+		lw_json_double(json, "used_frac", link->used_frac);
 		lw_json_object_end(json);
 	}
 	lw_json_array_end(json);
+}
+
+static void put_server(struct lw_json *json, const struct lw_run *run)
+{
+	const struct lw_net_server *server = &run->network.server;
+
+	lw_json_object(json, "server");
+	put_rank_number(json, "rank", run, server->rank);
+	lw_json_double(json, "in_frac", server->in_frac);
+	lw_json_double(json, "out_frac", server->out_frac);
+	lw_json_bool(json, "is_full", lw_net_is_server_full(server));
+	lw_json_object_end(json);
 }
 
 static void put_candidates(struct lw_json *json, const struct lw_net_account *account)
@@ -291,6 +314,8 @@ void lw_network_json(struct lw_json *json, const struct lw_analysis *analysis)
 	lw_json_int(json, "n_steps", (int64_t)net->n_steps);
 	lw_json_object_end(json);
 	put_rank_number(json, "slow_rank", run, net->slow_rank);
+	lw_json_double(json, "others_bytes_per_s", net->others_bytes_per_s);
+	put_server(json, run);
 	put_ranks(json, run);
 	put_links(json, run);
 	put_nics(json, run);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* network_text.c - the report's section on the network. Ranks are printed up to a number that a page holds. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/emit/report.h"
@@ -74,6 +75,42 @@ static void print_ranks(FILE *out, const struct lw_run *run)
 			net->ranks.n - MAX_LINES);
 }
 
+static int compare_used(const void *a, const void *b)
+{
+	const struct lw_net_link *const *x = a, *const *y = b;
+	double by = (*y)->used_frac - (*x)->used_frac;
+
+	return by ? (by > 0) - (by < 0) : (*x > *y) - (*x < *y);
+}
+
+/* Where a rank sends to one other only, its own line says it. */
+static void print_links(FILE *out, const struct lw_run *run)
+{
+	const struct lw_network *net = &run->network;
+	const struct lw_net_link *link, **used = calloc(net->links.n + 1, sizeof(*used));
+	char unit[2][LW_UNIT_TEXT_BYTES];
+	bool has_several = false;
+	size_t n = 0;
+
+	lw_vec_foreach (link, &net->links)
+		if (used && !isnan(link->used_frac)) {
+			has_several |= net->ranks.at[link->from].n_out > 1;
+			used[n++] = link;
+		}
+	if (n && has_several) {
+		qsort(used, n, sizeof(*used), compare_used);
+		fprintf(out, "  %4s %4s %8s %10s %5s\n", "from", "to", "sent", "way out", "used");
+	}
+	for (size_t i = 0; i < n && i < MAX_LINES && has_several; i++)
+		fprintf(out, "  %4d %4d %8s %10s %3.0f %%\n", number_of(run, used[i]->from),
+			number_of(run, used[i]->to), lw_bytes_format(used[i]->step_bytes, unit[0]),
+			lw_rate_format(used[i]->capacity_bytes_per_s, unit[1]),
+			100 * used[i]->used_frac);
+	if (n > MAX_LINES && has_several)
+		fprintf(out, "  ... and %zu more links (--json has all)\n", n - MAX_LINES);
+	free(used);
+}
+
 static void print_ops(FILE *out, const struct lw_run *run)
 {
 	const struct lw_network *net = &run->network;
@@ -95,8 +132,10 @@ static void print_ops(FILE *out, const struct lw_run *run)
 
 static void print_slow(FILE *out, const struct lw_run *run)
 {
-	char text[LW_NET_TEXT_BYTES];
+	char text[LW_NET_TEXT_BYTES], words[LW_NET_WORDS_BYTES];
 
+	if (*lw_server_text(run, words))
+		print_line(out, "server", words);
 	if (*lw_net_slow_text(run, text))
 		print_line(out, "slow link", text);
 }
@@ -253,7 +292,9 @@ void lw_network_text(const struct lw_analysis *analysis, FILE *out)
 	}
 	lw_vec_foreach (account, &net->accounts)
 		print_account(out, run, account);
-	if (net->ranks.n)
+	if (net->ranks.n) {
 		print_ranks(out, run);
+		print_links(out, run);
+	}
 	fputc('\n', out);
 }

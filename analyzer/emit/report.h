@@ -25,8 +25,6 @@ void lw_network_text(const struct lw_analysis *analysis, FILE *out);
 /** lw_network_json() - the same as keys of an open object. */
 void lw_network_json(struct lw_json *json, const struct lw_analysis *analysis);
 
-enum { LW_NET_WORDS_BYTES = 800 };
-
 /** lw_reach_text() - how much of the links allreduces reach, and what the run shows of why not more; "" = not known. Return: @text. */
 const char *lw_reach_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES]);
 

@@ -146,7 +146,9 @@ static int add_link(struct lw_run *run, int32_t from, int32_t to)
 		.n_segments = NAN,
 		.n_psn_gaps = NAN,
 		.n_naks = NAN,
-		.packet_bytes = NAN};
+		.packet_bytes = NAN,
+		.capacity_bytes_per_s = NAN,
+		.used_frac = NAN};
 
 	return lw_vec_push(&run->network.links, link);
 }
@@ -184,9 +186,13 @@ static int add_rank(struct lw_run *run, int32_t r)
 	struct lw_net_rank one = {.in_ops_frac = NAN,
 		.expected_bytes = NAN,
 		.capacity_bytes_per_s = NAN,
+		.at_most_bytes_per_s = NAN,
 		.used_frac = NAN,
 		.busy_ns = NAN,
 		.wire_factor = 1,
+		.nic_share = 1,
+		.capacity_before_bytes_per_s = NAN,
+		.capacity_since_ns = LW_NS_UNKNOWN,
 		.fitted_bytes_per_s = NAN,
 		.nic = LW_NONE};
 	double in_ops = 0, all = 0;
@@ -273,6 +279,7 @@ static void forget(struct lw_network *net)
 		.hub = LW_NONE,
 		.slow_rank = LW_NONE,
 		.others_bytes_per_s = NAN,
+		.server = {.rank = LW_NONE, .in_frac = NAN, .out_frac = NAN},
 		.slowed = {.worst_from = LW_NONE, .worst_to = LW_NONE},
 		.reach = {.rank = LW_NONE, .fitted_frac = NAN, .mean_frac = NAN}};
 }
@@ -280,7 +287,8 @@ static void forget(struct lw_network *net)
 int lw_run_network(struct lw_run *run)
 {
 	static int (*const parts[])(struct lw_run *) = {lw_net_find_links, lw_net_account,
-		lw_net_find_capacity, lw_net_find_algorithm, lw_net_find_ops, lw_net_find_slowed};
+		lw_net_find_algorithm, lw_net_find_capacity, lw_net_find_slow, lw_net_find_ops,
+		lw_net_find_slowed};
 	int status = LW_OK;
 
 	forget(&run->network);

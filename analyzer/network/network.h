@@ -36,9 +36,6 @@ double lw_net_in_ops_bytes(
 /** lw_net_link_of() - NULL: nothing went from @from to @to. */
 struct lw_net_link *lw_net_link_of(struct lw_run *run, int32_t from, int32_t to);
 
-/** lw_net_is_edge() - @link carries enough to belong to a pattern. */
-bool lw_net_is_edge(const struct lw_run *run, const struct lw_net_link *link);
-
 /** lw_net_growth() - how much the counter @name of @nic grew while it was read; NAN: it was not. */
 double lw_net_growth(const struct lw_nic *nic, const char *name);
 
@@ -54,6 +51,52 @@ double lw_net_header_bytes(const struct lw_tcp_end *end, bool is_loopback);
 
 /** lw_net_median() - sorts @values; NAN: there are none. */
 double lw_net_median(double *values, size_t n);
+
+/* One connection's data in flight by each of its readings (flight.c). */
+struct lw_net_flown { /* so far */
+	int64_t at_ns;
+	double all_ns;
+	double moving_ns,
+		acked_bytes; /* less the time in which nothing got through, and what was acknowledged then */
+};
+struct lw_net_flight {
+	const struct lw_tcp_end *end;
+	struct lw_net_flown *at;
+	size_t n;
+};
+
+/** lw_net_flight_make() - of @end's readings. Return: LW_OK or LW_ERR_NOMEM; free with lw_net_flight_free(). */
+int lw_net_flight_make(const struct lw_tcp_end *end, struct lw_net_flight *flight);
+void lw_net_flight_free(struct lw_net_flight *flight);
+
+/** lw_net_flown_by() - between two readings in proportion. */
+struct lw_net_flown lw_net_flown_by(const struct lw_net_flight *flight, int64_t at_ns);
+
+/**
+ * lw_net_in_flight_ns() - how long from @from_ns on at least one of @flights had data in flight, at most.
+ * @is_moving: without the time in which nothing got through
+ * Return: LW_OK or LW_ERR_NOMEM.
+ */
+int lw_net_in_flight_ns(const struct lw_net_flight *flights, size_t n, int64_t from_ns,
+	bool is_moving, double *ret_ns);
+
+struct lw_net_rate {
+	int64_t from_ns;
+	double bytes_per_s;
+};
+
+struct lw_net_level {
+	double bytes_per_s;        /* NAN: the rates do not agree, or are too few */
+	double before_bytes_per_s; /* NAN: it did not change */
+	int64_t since_ns;          /* LW_NS_UNKNOWN likewise */
+};
+
+/**
+ * lw_net_level_of() - what @rates (in time) agree on: their middle half within @spread_frac of the median. If they changed
+ * once, by @apart_factor and more, what those since then do.
+ */
+struct lw_net_level lw_net_level_of(
+	const struct lw_net_rate *rates, size_t n, double spread_frac, double apart_factor);
 
 /* When one rank was touched by each cause: disjoint, ascending. */
 struct lw_net_touched {
@@ -96,8 +139,9 @@ void lw_net_add_soft_rdma(const struct lw_run *run, struct lw_net_account *accou
 int lw_net_account_port(
 	struct lw_run *run, int32_t index); /* the NIC of that index, an RDMA port */
 int lw_net_find_candidates(struct lw_run *run, struct lw_net_account *account);
-int lw_net_find_capacity(struct lw_run *run);
 int lw_net_find_algorithm(struct lw_run *run);
+int lw_net_find_capacity(struct lw_run *run);
+int lw_net_find_slow(struct lw_run *run);
 int lw_net_find_ops(struct lw_run *run);
 int lw_net_find_slowed(struct lw_run *run);
 

@@ -14,6 +14,7 @@
 
 #define LOW_FRAC    0.8 /* below: it is asked why */
 #define REASON_FRAC 0.2 /* from this on it is a reason */
+#define MOST_FRAC   1.1 /* of a capacity: more than that refutes it */
 
 struct allreduces { /* of the counted steps */
 	double n, bytes, sum_ns;
@@ -52,13 +53,13 @@ static int add_up(const struct lw_run *run, struct allreduces *all)
 	return status;
 }
 
-/* Of the capacity of its way out, what rank @r sends at @ns_per_byte. */
+/* Of the capacity of its way out, what rank @r, and others of that NIC, send at @ns_per_byte. */
 static double frac_of(const struct lw_network *net, size_t r, double ns_per_byte)
 {
 	const struct lw_net_rank *rank = &net->ranks.at[r];
 
-	return rank->expected_bytes / net->op_bytes * rank->wire_factor / ns_per_byte * 1e9 /
-	       rank->capacity_bytes_per_s;
+	return rank->expected_bytes * rank->nic_share / net->op_bytes * rank->wire_factor /
+	       ns_per_byte * 1e9 / rank->capacity_bytes_per_s;
 }
 
 /* NAN: in none. */
@@ -74,37 +75,48 @@ static double in_ops_ns(const struct lw_run *run, int32_t r)
 	return ns > 0 ? ns : (double)NAN;
 }
 
-/* The link that was held back most, of its sender's time in operations: all others wait for it. */
-static double held_frac(const struct lw_run *run, size_t of_busy)
+/* The links that window and buffer held back most, of their senders' time in operations: all others wait for them. */
+static int find_held(const struct lw_run *run, struct lw_net_reach *reach)
 {
+	double *ops_ns = calloc(run->ranks.n + 1, sizeof(*ops_ns)); /* 0 = not asked yet */
+	double *window = &reach->reason[LW_REASON_WINDOW],
+	       *buffer = &reach->reason[LW_REASON_BUFFER];
 	const struct lw_net_link *link;
-	double most = NAN;
 
+	if (!ops_ns)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
 	lw_vec_foreach (link, &run->network.links) {
-		double frac = *(const double *)(const void *)((const char *)link + of_busy);
+		double ns;
 
-		if (lw_net_is_edge(run, link) && !link->is_loopback)
-			most = fmax(most, frac * link->busy_ns / in_ops_ns(run, link->from));
+		if (!lw_net_is_edge(run, link) || link->is_loopback)
+			continue;
+		if (ops_ns[link->from] == 0)
+			ops_ns[link->from] = in_ops_ns(run, link->from);
+		ns = link->busy_ns / ops_ns[link->from];
+		*window = fmax(*window, link->rwnd_limited_frac * ns);
+		*buffer = fmax(*buffer, link->sndbuf_limited_frac * ns);
 	}
-	return most;
+	free(ops_ns);
+	return LW_OK;
 }
 
-static void find_reasons(
+static int find_reasons(
 	const struct lw_run *run, const struct allreduces *all, struct lw_net_reach *reach)
 {
 	double busy_ns = run->network.ranks.at[reach->rank].busy_ns;
 
+	for (int i = 0; i < LW_N_REASONS; i++)
+		reach->reason[i] = NAN;
+	if (find_held(run, reach) < 0)
+		return LW_ERR_NOMEM;
 	reach->reason[LW_REASON_LATENCY] = reach->alpha_ns * all->n / all->sum_ns;
-	reach->reason[LW_REASON_WINDOW] =
-		held_frac(run, offsetof(struct lw_net_link, rwnd_limited_frac));
-	reach->reason[LW_REASON_BUFFER] =
-		held_frac(run, offsetof(struct lw_net_link, sndbuf_limited_frac));
 	reach->reason[LW_REASON_SLOWED] = run->network.slowed.lost_ns / all->sum_ns;
 	reach->reason[LW_REASON_CORES] = run->core_wait_frac;
 	reach->reason[LW_REASON_IDLE] = 1 - busy_ns / in_ops_ns(run, reach->rank);
 	for (int i = 0; i < LW_N_REASONS; i++)
 		if (lw_net_is_low(reach) && reach->reason[i] >= REASON_FRAC)
 			reach->reasons |= 1U << i;
+	return LW_OK;
 }
 
 bool lw_net_is_low(const struct lw_net_reach *reach)
@@ -119,6 +131,7 @@ int lw_run_reach(struct lw_run *run, const struct lw_fit *fit)
 	double slope_ns = fit ? fit->figure[LW_FIT_SLOPE_NS_PER_BYTE].value : (double)NAN;
 	struct allreduces all;
 	double most = 0;
+	bool has_changed = false; /* a mean over before and after is of neither */
 	int status = add_up(run, &all);
 
 	*reach = (struct lw_net_reach){.rank = LW_NONE, .fitted_frac = NAN, .mean_frac = NAN};
@@ -128,6 +141,7 @@ int lw_run_reach(struct lw_run *run, const struct lw_fit *fit)
 		struct lw_net_rank *rank = &net->ranks.at[r];
 		double frac = frac_of(net, r, all.union_ns / all.bytes);
 
+		has_changed |= rank->capacity_since_ns != LW_NS_UNKNOWN;
 		rank->fitted_bytes_per_s =
 			rank->expected_bytes / net->op_bytes * rank->wire_factor / slope_ns * 1e9;
 		if (!(frac > most))
@@ -135,13 +149,14 @@ int lw_run_reach(struct lw_run *run, const struct lw_fit *fit)
 		most = frac;
 		reach->rank = (int32_t)r;
 	}
-	if (reach->rank == LW_NONE)
+	if (reach->rank == LW_NONE || has_changed || most > MOST_FRAC) {
+		reach->rank = LW_NONE;
 		return LW_OK;
+	}
 	reach->mean_frac = most;
 	reach->fitted_frac = frac_of(net, (size_t)reach->rank, slope_ns);
 	reach->mean_bytes = all.bytes / all.n;
 	reach->mean_ns = all.sum_ns / all.n;
 	reach->alpha_ns = fit ? fit->figure[LW_FIT_ALPHA_NS].value : (double)NAN;
-	find_reasons(run, &all, reach);
-	return LW_OK;
+	return find_reasons(run, &all, reach);
 }

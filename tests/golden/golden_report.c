@@ -172,6 +172,29 @@ static void a_network_that_slows(void **state)
 	report(&spec, "held", true);
 }
 
+/* Ranks 1 and 2 exchange with rank 0 only, which is one after the other with both. */
+static void a_server(void **state)
+{
+	struct make_run spec = make_run_job(3, 24);
+
+	(void)state;
+	spec.first_ns = 10000000;
+	spec.extra_sql =
+		"WITH three(r) AS (VALUES(1), (2), (3)) INSERT INTO device SELECT r, 1, 'nic', 'eth' || (r - 1), 2,"
+		" r, NULL, 1500, NULL, '10.0.0.' || r, 'veth', 0, 0, NULL FROM three;"
+		/* sockets 1 and 2: from the workers; 3 and 4: to them */
+		"WITH two(w) AS (VALUES(1), (2)) INSERT INTO socket SELECT w, w + 1, w, 0, '10.0.0.' || (w + 1), 40000 + w, '10.0.0.1', 5000 + w FROM two"
+		" UNION ALL SELECT w + 2, 1, w + 2, 0, '10.0.0.1', 5000 + w, '10.0.0.' || (w + 1), 40000 + w FROM two;"
+		"INSERT INTO tcp_connection SELECT socket, 1, process_id, 7, process_id, local_address, local_port, peer_address, peer_port,"
+		" process_id, 0, 1, 1 FROM socket;"
+		"WITH RECURSIVE t(i) AS (VALUES(0) UNION ALL SELECT i + 1 FROM t WHERE i < 40) INSERT INTO socket_sample"
+		" SELECT process_id, socket, i * 20000000, 1, i * 2000000, i * 2000000, 1, 1 FROM socket, t;"
+		"WITH RECURSIVE t(i) AS (VALUES(0) UNION ALL SELECT i + 1 FROM t WHERE i < 40) INSERT INTO tcp_info_sample"
+		" SELECT socket, i * 20000000, 300000, 100000, i * 2000000, i * 2000000, i * 2000000, 0, 0, i * 1400, i * 1400, 0,"
+		" i * 7000000, 0, 0, 10, 0 FROM socket, t;";
+	report(&spec, "server", false);
+}
+
 static void a_plain_program(void **state)
 {
 	struct make_run spec = make_run_job(2, 6);
@@ -202,6 +225,7 @@ int main(void)
 		cmocka_unit_test(a_ddp_job_without_waits),
 		cmocka_unit_test(a_job_of_four_sizes),
 		cmocka_unit_test(a_network_that_slows),
+		cmocka_unit_test(a_server),
 		cmocka_unit_test(a_plain_program),
 		cmocka_unit_test(a_run_without_a_collective),
 	};

@@ -496,6 +496,17 @@ static void operations_are_held_against_the_slowest_way_out(void **state)
 	assert_near(net->reach.reason[LW_REASON_LATENCY], 0.2);
 	assert_int_equal(net->reach.reasons & (1U << LW_REASON_LATENCY | 1U << LW_REASON_WINDOW),
 		1U << LW_REASON_LATENCY);
+	net->ranks.at[1].nic_share = 1.5; /* others send by that NIC too */
+	assert_int_equal(lw_run_reach(run, &fit), LW_OK);
+	assert_near(net->reach.mean_frac, 1.5 * mean_bytes_per_s / 400e6);
+	net->ranks.at[1].nic_share = 1.6; /* more than it carries: so it does not */
+	assert_int_equal(lw_run_reach(run, &fit), LW_OK);
+	assert_int_equal(net->reach.rank, LW_NONE);
+	net->ranks.at[1].nic_share = 1;
+	net->ranks.at[2].capacity_since_ns = 1; /* the mean is of before and after */
+	assert_int_equal(lw_run_reach(run, &fit), LW_OK);
+	assert_int_equal(net->reach.rank, LW_NONE);
+	net->ranks.at[2].capacity_since_ns = LW_NS_UNKNOWN;
 	/* nothing is a reason of what is not low, and without a fit the mean is known still */
 	net->ranks.at[1].capacity_bytes_per_s = 300e6;
 	assert_int_equal(lw_run_reach(run, &fit), LW_OK);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link_words.c - in words, for report and advice: since when a way out is as it is, and a server's NIC. */
+#include <math.h>
+#include <stdio.h>
+
+#include "analyzer/network/network.h"
+#include "base/units.h"
+
+#define FULL_FRAC 0.5 /* of the time: in and out, which a server does by turns */
+
+const char *lw_capacity_changed_text(
+	const struct lw_run *run, int32_t r, char text[LW_NET_CHANGED_BYTES])
+{
+	const struct lw_net_rank *rank = &run->network.ranks.at[r];
+	char unit[2][LW_UNIT_TEXT_BYTES];
+
+	text[0] = '\0';
+	if (rank->capacity_since_ns != LW_NS_UNKNOWN)
+		snprintf(text, LW_NET_CHANGED_BYTES, " since %s after its start (%s before)",
+			lw_ns_format((double)(rank->capacity_since_ns - run->ranks.at[r].start_ns),
+				unit[0]),
+			lw_rate_format(rank->capacity_before_bytes_per_s, unit[1]));
+	return text;
+}
+
+const char *lw_at_least(int from)
+{
+	return from == LW_CAPACITY_BUSY ? " at least" : "";
+}
+
+bool lw_net_is_server_full(const struct lw_net_server *server)
+{
+	return server->rank != LW_NONE && server->in_frac + server->out_frac >= FULL_FRAC;
+}
+
+const char *lw_server_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES])
+{
+	const struct lw_net_server *server = &run->network.server;
+	const struct lw_net_rank *rank;
+	char unit[LW_UNIT_TEXT_BYTES];
+	int n;
+
+	text[0] = '\0';
+	if (server->rank == LW_NONE || isnan(server->in_frac + server->out_frac))
+		return text;
+	rank = &run->network.ranks.at[server->rank];
+	n = snprintf(text, LW_NET_WORDS_BYTES,
+		"all that the other %zu ranks exchange goes in and out by %s of rank %d (host %.64s): data was in flight to it for %.0f %% of the time and more, from it for %.0f %%",
+		run->network.ranks.n - 1, run->nics.at[rank->nic].name,
+		run->ranks.at[server->rank].rank, run->ranks.at[server->rank].host,
+		100 * server->in_frac, 100 * server->out_frac);
+	if (!isnan(rank->capacity_bytes_per_s))
+		n += snprintf(text + n, LW_NET_WORDS_BYTES - (size_t)n, ", it sends %s%s",
+			lw_rate_format(rank->capacity_bytes_per_s, unit),
+			lw_at_least(rank->capacity_from));
+	if (lw_net_is_server_full(server)) /* each of them moves a part of it only */
+		snprintf(text + n, LW_NET_WORDS_BYTES - (size_t)n,
+			": unless their own links are %zu times slower they wait for that NIC, which all share",
+			run->network.ranks.n - 1);
+	return text;
+}
