@@ -35,6 +35,9 @@ struct lw_nic { /* a row of table device: a NIC, an RDMA port, the packet queues
 	int32_t same_as; /* that one, index into run->nics; its own where it is that */
 	char *kind, *name, *driver, *addresses;
 	char *on_name; /* interface that it lies on, "" = none or not known */
+	char *host;    /* its name, "" = not known */
+	lw_vec(int32_t)
+		ranks; /* that have connections there, ascending; of one that stands for others */
 	uint64_t mtu_bytes, speed_bytes_per_s; /* 0 = not known */
 	bool is_loopback, is_gone;
 	lw_vec(struct lw_nic_series) series;
@@ -64,6 +67,7 @@ struct lw_tcp_end { /* one end of a TCP connection, or an RDMA queue pair with a
 	int64_t tcp_id, socket; /* tcp_connection.id, hooked socket of its process; 0 = none */
 	bool is_rdma;           /* then addresses are GIDs, ports the numbers of queue pairs */
 	int64_t process_id;     /* 0 = of no recorded process */
+	int64_t namespace_key;  /* of the network that it is in; 0 = not known */
 	int32_t rank;           /* LW_NONE = of no rank */
 	int32_t nic; /* index into run->nics, of those that stand for others; LW_NONE = not known */
 	char local[LW_ADDRESS_BYTES], peer[LW_ADDRESS_BYTES];
@@ -75,7 +79,9 @@ struct lw_tcp_end { /* one end of a TCP connection, or an RDMA queue pair with a
 		uint64_t n_messages, n_packets;          /* sent; of a read: the one that asks */
 		uint64_t n_read_packets;                 /* that it was answered with */
 		uint64_t n_received, n_received_packets; /* messages that a receive took */
-		uint64_t unfinished_bytes;               /* posted, and no completion was seen */
+		uint64_t more_header_bytes; /* of what it sent, beyond those of every packet */
+		bool is_infiniband;         /* its port has a LID */
+		uint64_t unfinished_bytes;  /* posted, and no completion was seen */
 	} rdma;
 	int32_t peer_rank; /* LW_NONE = no rank has the other end */
 	int32_t peer_end;  /* the other end, index into run->ends; LW_NONE likewise */
@@ -172,11 +178,13 @@ enum lw_algorithm {
 };
 
 struct lw_net_candidate { /* traffic of a NIC that is not between ranks */
-	char text[120];   /* who: "port 2049 (NFS) at 10.0.0.9, rank 1" */
+	char text[200];   /* who: "rank 1, port 2049 (NFS) at 10.0.0.9" */
 	double bytes;     /* both directions, payload */
 	double in_bytes, out_bytes;
+	size_t n_connections;
 	bool is_job;         /* a recorded process has it */
 	bool is_storage;     /* by its port */
+	bool is_others;      /* the least ones together, the last of its account */
 	double outside_frac; /* of its bytes: while its rank was in no operation; NAN */
 };
 
@@ -187,7 +195,15 @@ struct lw_net_account { /* network: bytes of one NIC, or RDMA port; NAN where it
 	double header_tx_bytes, header_rx_bytes; /* of those */
 	bool is_packet_counted; /* headers by counted packets or segments; else by MTU, assumed */
 	double other_tx_bytes, other_rx_bytes; /* what is left: unattributed */
-	double other_step_bytes;               /* both directions, a counted step; NAN */
+	double unseen_bytes;     /* of those: on no TCP connection that was seen; NAN */
+	double other_step_bytes; /* both directions, a counted step; NAN */
+	struct lw_net_foreign {
+		double tx_frac,
+			rx_frac; /* other's part of what it moved in the counted steps; NAN */
+		/* median of the steps in which others had a good part of it, and of the rest; NAN = too few */
+		double with_ns, without_ns;
+		uint32_t n_with, n_without;
+	} foreign;
 	/* of an RDMA port: packets of what libibverbs was asked for, its acknowledgements at most; beyond; NAN */
 	double job_tx_packets, job_rx_packets, other_tx_packets, other_rx_packets;
 	const char *may_be; /* who else, where no candidate is seen; NULL = nothing to be told */
@@ -337,6 +353,10 @@ const char *lw_server_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTE
 
 /** lw_net_is_edge() - @link carries enough to belong to a pattern: gradients, not control traffic. */
 bool lw_net_is_edge(const struct lw_run *run, const struct lw_net_link *link);
+/** lw_nic_owner_text() - whose it is: "rank 1, 10.0.0.2 on node7". Return: @text. */
+enum { LW_OWNER_TEXT_BYTES = 200 };
+const char *lw_nic_owner_text(
+	const struct lw_run *run, const struct lw_nic *nic, char text[LW_OWNER_TEXT_BYTES]);
 
 /** lw_net_is_physical() - the speed that its driver tells is that of a link: known, and not made up. */
 bool lw_net_is_physical(const struct lw_nic *nic);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info_network.c - what `lapwing info` says of the network: devices, connections, samplers, captures. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -33,15 +34,23 @@ void lw_info_put_text(struct lw_json *json, const char *key, sqlite3_stmt *row, 
 	lw_json_string(json, key, (const char *)sqlite3_column_text(row, i));
 }
 
-#define MOVED(counter)                                                                                \
-	"(SELECT max(value) - min(value) FROM counter_sample s JOIN counter c ON c.id = s.counter_id" \
-	" WHERE s.device_id = v.device_id AND c.name = '" counter "')"
+/* As v_device, packets and ranks too: counter_sample is walked once. */
+#define MOVED(counter) "max(CASE c.name WHEN '" counter "' THEN x.moved END)"
 static const char devices_sql[] =
-	"SELECT kind, name, driver, coalesce(rx_bytes, 0), coalesce(tx_bytes, 0), n_samples,"
-	" speed_bytes_per_s, mtu_bytes, namespace_key, addresses, first_ns, gone_ns, on_name,"
-	" " MOVED("rx_packets") ", " MOVED(
-		"tx_packets") " FROM v_device v"
-			      " ORDER BY kind, coalesce(rx_bytes, 0) + coalesce(tx_bytes, 0) DESC, name, first_ns";
+	"SELECT d.kind, d.name, d.driver, coalesce(" MOVED("rx_bytes") ", 0) AS rx, coalesce(" MOVED(
+		"tx_bytes") ", 0) AS tx, coalesce(sum(x.n), 0), d.speed_bytes_per_s, d.mtu_bytes,"
+			    " d.namespace_key, d.addresses, d.first_ns, d.gone_ns, d.on_name,"
+			    " " MOVED("rx_packets") ", " MOVED(
+				    "tx_packets") ", coalesce(r.ranks, ''), h.name FROM device d"
+						  " LEFT JOIN (SELECT device_id, counter_id, max(value) - min(value) AS moved, count(*) AS n"
+						  " FROM counter_sample GROUP BY device_id, counter_id) x ON x.device_id = d.id"
+						  " LEFT JOIN counter c ON c.id = x.counter_id"
+						  " LEFT JOIN (SELECT device_id, group_concat(rank) AS ranks FROM"
+						  " (SELECT DISTINCT t.device_id, p.rank FROM tcp_connection t"
+						  " JOIN process p ON p.id = t.process_id WHERE p.rank IS NOT NULL"
+						  " ORDER BY t.device_id, p.rank) GROUP BY device_id) r ON r.device_id = d.id"
+						  " LEFT JOIN host h ON h.id = d.host_id"
+						  " GROUP BY d.id ORDER BY d.kind, rx + tx DESC, d.name, d.first_ns";
 static const char samplers_sql[] =
 	"SELECT name, period_ns, actual_period_ns, n_samples, n_late, n_failed, cpu_ns FROM sampler"
 	" ORDER BY name";
@@ -70,12 +79,28 @@ static void print_capture(sqlite3_stmt *row, struct lw_json *json)
 	printf("%s%s\n", *problem ? "; " : "", problem);
 }
 
+/* Every container has an eth0. Return: ", rank 1, 10.0.0.2" or less. */
+static const char *owner_text(sqlite3_stmt *row, char text[160])
+{
+	const char *ranks = lw_store_column_text(row, 15), *address = lw_store_column_text(row, 9);
+	size_t n = 0, n_address = strcspn(address, " ");
+
+	text[0] = '\0';
+	if (*ranks)
+		n = (size_t)snprintf(text, 160, ", rank%s %.60s%s", strchr(ranks, ',') ? "s" : "",
+			ranks, strlen(ranks) > 60 ? ".." : "");
+	if (n_address && strncmp(address, "fe80:", 5) != 0)
+		snprintf(text + n, 160 - n, ", %.*s", (int)n_address, address);
+	return text;
+}
+
 static void print_device(sqlite3_stmt *row, struct lw_json *json)
 {
 	double rx_bytes = (double)sqlite3_column_int64(row, 3);
 	double tx_bytes = (double)sqlite3_column_int64(row, 4);
 	const char *detail = lw_store_column_text(row, *lw_store_column_text(row, 12) ? 12 : 2);
 	char in[LW_UNIT_TEXT_BYTES], out[LW_UNIT_TEXT_BYTES], speed[LW_UNIT_TEXT_BYTES] = "";
+	char owner[160];
 
 	(void)json;
 	if (rx_bytes + tx_bytes <= 0 && !strcmp(lw_store_column_text(row, 0), "rdma_port") &&
@@ -91,9 +116,9 @@ static void print_device(sqlite3_stmt *row, struct lw_json *json)
 		return;
 	if (sqlite3_column_type(row, 6) != SQLITE_NULL)
 		lw_rate_format((double)sqlite3_column_int64(row, 6), speed);
-	printf("  device     %s%s%s%s%s%s: %s in, %s out, %s samples%s\n",
+	printf("  device     %s%s%s%s%s%s%s: %s in, %s out, %s samples%s\n",
 		lw_store_column_text(row, 1), *detail ? " (" : "", detail, *detail ? ")" : "",
-		*speed ? ", " : "", speed, lw_bytes_format(rx_bytes, in),
+		owner_text(row, owner), *speed ? ", " : "", speed, lw_bytes_format(rx_bytes, in),
 		lw_bytes_format(tx_bytes, out), lw_store_column_text(row, 5),
 		sqlite3_column_type(row, 11) != SQLITE_NULL ? ", gone before the end" : "");
 }
@@ -132,6 +157,18 @@ int lw_info_print_network(struct lw_store *store)
 	return status;
 }
 
+static void put_ranks(sqlite3_stmt *row, struct lw_json *json)
+{
+	lw_json_array(json, "ranks");
+	for (const char *at = lw_store_column_text(row, 15); *at; at += *at == ',') {
+		char *end;
+
+		lw_json_int(json, NULL, strtol(at, &end, 10));
+		at = end;
+	}
+	lw_json_array_end(json);
+}
+
 static void put_device(sqlite3_stmt *row, struct lw_json *json)
 {
 	lw_json_object(json, NULL);
@@ -146,6 +183,8 @@ static void put_device(sqlite3_stmt *row, struct lw_json *json)
 	lw_info_put_int(json, "mtu_bytes", row, 7);
 	lw_info_put_int(json, "namespace", row, 8);
 	lw_info_put_text(json, "addresses", row, 9);
+	lw_info_put_text(json, "host", row, 16);
+	put_ranks(row, json);
 	lw_info_put_int(json, "first_ns", row, 10);
 	lw_info_put_int(json, "gone_ns", row, 11);
 	lw_json_object_end(json);

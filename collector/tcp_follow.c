@@ -68,6 +68,8 @@ void lw_tcp_become_own(
 {
 	one->is_own = true;
 	one->row.process_id = process_id;
+	if (one->is_stored && !one->row.device_id)
+		one->row.device_id = lw_owner_device(samplers, &one->row);
 	samplers->tcp->n_own++;
 	samplers->tcp->n_others--;
 	if (one->is_stored)
@@ -128,6 +130,9 @@ void lw_tcp_drop(struct lw_samplers *samplers, struct lw_tcp_followed *one, bool
 		if (one->seen_ns > one->row_ns)
 			add_row(samplers, one, one->seen_ns);
 		one->row.has_ended = has_ended;
+		/* announced before the interfaces of its namespace were read */
+		if (!one->row.device_id)
+			one->row.device_id = lw_owner_device(samplers, &one->row);
 		lw_readings_add_connection(samplers->rows, &one->row);
 	}
 	*(one->is_own ? &tcp->n_own : &tcp->n_others) -= 1;

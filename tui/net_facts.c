@@ -91,6 +91,16 @@ static void draw_words(
 		pane, 20, y, *words ? LW_STYLE_TEXT : LW_STYLE_DIM, "%s", *words ? words : none);
 }
 
+static bool is_some_way_known(const struct lw_run *run)
+{
+	const struct lw_net_rank *rank;
+
+	lw_vec_foreach (rank, &run->network.ranks)
+		if (!isnan(rank->capacity_bytes_per_s))
+			return true;
+	return false;
+}
+
 static const char *why_no_reach(const struct lw_run *run, char text[LW_NET_WORDS_BYTES])
 {
 	const struct lw_network *net = &run->network;
@@ -100,7 +110,9 @@ static const char *why_no_reach(const struct lw_run *run, char text[LW_NET_WORDS
 	if (isnan(net->off_frac))
 		return "not known: no known algorithm, or not what it had to move";
 	if (net->off_frac <= LW_NET_OFF_FRAC)
-		return "not known: no way out of known capacity";
+		return is_some_way_known(run)
+			       ? "not known: a way out changed, or less is known of it than operations reached"
+			       : "not known: no way out of known capacity";
 	snprintf(text, LW_NET_WORDS_BYTES,
 		"not known: what ranks sent is %.0f %% off what that algorithm takes",
 		100 * net->off_frac);

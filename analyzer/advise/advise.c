@@ -25,6 +25,7 @@ static const struct lw_adviser *const advisers[] = {
 	&lw_adviser_slow_link,
 	&lw_adviser_loss,
 	&lw_adviser_held,
+	&lw_adviser_foreign,
 	&lw_adviser_interface,
 	&lw_adviser_frames,
 	&lw_adviser_layer,

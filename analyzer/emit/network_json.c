@@ -24,6 +24,21 @@ static const char *nic_name(const struct lw_run *run, int32_t nic)
 	return nic == LW_NONE ? NULL : run->nics.at[nic].name;
 }
 
+/* Whose it is: its name alone is that of many. */
+static void put_owner(struct lw_json *json, const struct lw_run *run, int32_t index)
+{
+	const struct lw_nic *nic = index == LW_NONE ? NULL : &run->nics.at[index];
+	const int32_t *rank;
+
+	lw_json_string(json, "host", nic && *nic->host ? nic->host : NULL);
+	lw_json_string(json, "addresses", nic ? nic->addresses : NULL);
+	lw_json_array(json, "ranks");
+	if (nic)
+		lw_vec_foreach (rank, &run->nics.at[nic->same_as].ranks)
+			lw_json_int(json, NULL, number_of(run, *rank));
+	lw_json_array_end(json);
+}
+
 static const char *const capacity_names[] = {[LW_CAPACITY_NONE] = NULL,
 	[LW_CAPACITY_PLATEAU] = "plateau",
 	[LW_CAPACITY_BUSY] = "busy",
@@ -120,20 +135,24 @@ static void put_candidates(struct lw_json *json, const struct lw_net_account *ac
 		lw_json_double(json, "out_bytes", one->out_bytes);
 		lw_json_bool(json, "is_job", one->is_job);
 		lw_json_bool(json, "is_storage", one->is_storage);
+		lw_json_bool(json, "is_others", one->is_others);
+		lw_json_int(json, "n_connections", (int64_t)one->n_connections);
 		lw_json_double(json, "outside_ops_frac", one->outside_frac);
 		lw_json_object_end(json);
 	}
 	lw_json_array_end(json);
 }
 
-static const char *host_of(const struct lw_run *run, const struct lw_nic *nic)
+static void put_foreign(struct lw_json *json, const struct lw_net_foreign *foreign)
 {
-	const struct lw_rank *rank;
-
-	lw_vec_foreach (rank, &run->ranks)
-		if (rank->store == nic->store)
-			return rank->host;
-	return NULL;
+	lw_json_object(json, "others_in_steps");
+	lw_json_double(json, "tx_frac", foreign->tx_frac);
+	lw_json_double(json, "rx_frac", foreign->rx_frac);
+	lw_json_int(json, "n_steps_with", foreign->n_with);
+	lw_json_int(json, "n_steps_without", foreign->n_without);
+	lw_json_double(json, "with_ns", foreign->with_ns);
+	lw_json_double(json, "without_ns", foreign->without_ns);
+	lw_json_object_end(json);
 }
 
 static void put_nics(struct lw_json *json, const struct lw_run *run)
@@ -147,8 +166,7 @@ static void put_nics(struct lw_json *json, const struct lw_run *run)
 		lw_json_object(json, NULL);
 		lw_json_string(json, "name", nic->name);
 		lw_json_string(json, "kind", nic->kind);
-		lw_json_string(json, "host", host_of(run, nic));
-		lw_json_string(json, "addresses", nic->addresses);
+		put_owner(json, run, account->nic);
 		lw_json_double(json, "tx_bytes", account->tx_bytes);
 		lw_json_double(json, "rx_bytes", account->rx_bytes);
 		lw_json_double(json, "job_tx_bytes", account->job_tx_bytes);
@@ -159,7 +177,9 @@ static void put_nics(struct lw_json *json, const struct lw_run *run)
 			account->is_packet_counted ? "counted segments" : "assumed from the MTU");
 		lw_json_double(json, "other_tx_bytes", account->other_tx_bytes);
 		lw_json_double(json, "other_rx_bytes", account->other_rx_bytes);
+		lw_json_double(json, "other_unseen_bytes", account->unseen_bytes);
 		lw_json_double(json, "other_bytes_per_step", account->other_step_bytes);
+		put_foreign(json, &account->foreign);
 		lw_json_double(json, "tx_packets", account->tx_packets);
 		lw_json_double(json, "rx_packets", account->rx_packets);
 		lw_json_double(json, "job_tx_packets", account->job_tx_packets);
@@ -248,6 +268,7 @@ static void put_cause(struct lw_json *json, const struct lw_run *run, int cause)
 	put_rank_number(json, "worst_from", run, caused->from);
 	put_rank_number(json, "worst_to", run, caused->to);
 	lw_json_string(json, "nic", nic_name(run, caused->nic));
+	put_owner(json, run, caused->nic);
 	lw_json_string(json, "counter", caused->counter);
 	lw_json_object_end(json);
 }
@@ -327,6 +348,7 @@ void lw_network_json(struct lw_json *json, const struct lw_analysis *analysis)
 	lw_vec_foreach (trouble, &net->troubles) {
 		lw_json_object(json, NULL);
 		lw_json_string(json, "nic", nic_name(run, trouble->nic));
+		put_owner(json, run, trouble->nic);
 		lw_json_string(json, "counter", trouble->counter);
 		lw_json_double(json, "n", trouble->n);
 		lw_json_object_end(json);

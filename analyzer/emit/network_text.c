@@ -190,7 +190,21 @@ static void print_slowed(FILE *out, const struct lw_run *run)
 		print_line(out, "slowed in all", lw_slowed_text(run, text));
 }
 
-static void print_candidates(FILE *out, const struct lw_net_account *account)
+/* What is known of who it is, beyond the name. */
+static const char *candidate_note(const struct lw_run *run, const struct lw_net_candidate *one)
+{
+	if (one->is_others)
+		return "";
+	if (one->is_storage)
+		return " (a port of storage)";
+	if (!one->is_job)
+		return "";
+	return run->n_missing_ranks ? " (perhaps a rank that was not recorded)"
+				    : " (no rank has the other end)";
+}
+
+static void print_candidates(
+	FILE *out, const struct lw_run *run, const struct lw_net_account *account)
 {
 	const struct lw_net_candidate *one;
 	char text[400], unit[2][LW_UNIT_TEXT_BYTES];
@@ -204,9 +218,7 @@ static void print_candidates(FILE *out, const struct lw_net_account *account)
 		snprintf(text, sizeof(text), "%s: %s in, %s out%s%s", one->text,
 			lw_bytes_format(one->in_bytes, unit[0]),
 			lw_bytes_format(one->out_bytes, unit[1]), outside,
-			one->is_storage ? " (storage, not gradients)"
-			: one->is_job   ? " (no rank: not gradients)"
-					: "");
+			candidate_note(run, one));
 		print_line(out, "", text);
 	}
 }
@@ -218,8 +230,9 @@ static const char *count_format(double n, char text[LW_UNIT_TEXT_BYTES])
 }
 
 /* Some ports count no bytes: then their packets tell. */
-static void print_port(FILE *out, const struct lw_nic *nic, const struct lw_net_account *account)
+static void print_port(FILE *out, const struct lw_run *run, const struct lw_net_account *account)
 {
+	const struct lw_nic *nic = &run->nics.at[account->nic];
 	bool has_bytes = !isnan(account->tx_bytes);
 	const char *(*format)(double value, char text[LW_UNIT_TEXT_BYTES]) =
 		has_bytes ? lw_bytes_format : count_format;
@@ -227,53 +240,134 @@ static void print_port(FILE *out, const struct lw_nic *nic, const struct lw_net_
 	double rx = has_bytes ? account->other_rx_bytes : account->other_rx_packets;
 	double all = has_bytes ? account->tx_bytes + account->rx_bytes
 			       : account->tx_packets + account->rx_packets;
-	char text[700], unit[4][LW_UNIT_TEXT_BYTES];
+	char text[900], owner[LW_OWNER_TEXT_BYTES], unit[4][LW_UNIT_TEXT_BYTES];
 
 	snprintf(text, sizeof(text),
-		"%s of %s%s %s beyond what the job asked libibverbs for (%s out, %s in)%s%s",
-		format(tx + rx, unit[0]), format(all, unit[1]), has_bytes ? "" : " packets",
-		has_bytes ? "is" : "are", format(tx, unit[2]), format(rx, unit[3]),
-		account->may_be ? ": " : "", account->may_be ? account->may_be : "");
+		"(%s) %s of %s%s %s beyond what the job asked libibverbs for (%s out, %s in)%s%s",
+		lw_nic_owner_text(run, nic, owner), format(tx + rx, unit[0]), format(all, unit[1]),
+		has_bytes ? "" : " packets", has_bytes ? "is" : "are", format(tx, unit[2]),
+		format(rx, unit[3]), account->may_be ? ": " : "",
+		account->may_be ? account->may_be : "");
 	print_line(out, nic->name, text);
+}
+
+static bool is_port(const struct lw_run *run, const struct lw_net_account *account)
+{
+	return !strcmp(run->nics.at[account->nic].kind, "rdma_port");
+}
+
+static double other_bytes(const struct lw_net_account *account)
+{
+	return account->other_tx_bytes + account->other_rx_bytes;
+}
+
+static bool is_worth_a_line(const struct lw_run *run, const struct lw_net_account *account)
+{
+	if (account->candidates.n || account->may_be)
+		return true;
+	return !is_port(run, account) &&
+	       other_bytes(account) >= LEAST_OTHER_FRAC * (account->tx_bytes + account->rx_bytes);
 }
 
 static void print_account(FILE *out, const struct lw_run *run, const struct lw_net_account *account)
 {
 	const struct lw_nic *nic = &run->nics.at[account->nic];
-	double all_bytes = account->tx_bytes + account->rx_bytes;
-	double other_bytes = account->other_tx_bytes + account->other_rx_bytes;
-	char text[400], unit[4][LW_UNIT_TEXT_BYTES];
+	char text[600], owner[LW_OWNER_TEXT_BYTES], unit[4][LW_UNIT_TEXT_BYTES];
 	int n;
 
-	if (!strcmp(nic->kind, "rdma_port")) {
-		if (account->may_be || account->candidates.n)
-			print_port(out, nic, account);
-		print_candidates(out, account);
+	if (is_port(run, account)) {
+		print_port(out, run, account);
+		print_candidates(out, run, account);
 		return;
 	}
-	if (other_bytes < LEAST_OTHER_FRAC * all_bytes && !account->candidates.n)
-		return;
 	n = snprintf(text, sizeof(text),
-		"%s of %s is not of the job's connections and their headers (%s out, %s in)",
-		lw_bytes_format(other_bytes, unit[0]), lw_bytes_format(all_bytes, unit[1]),
+		"(%s) %s of %s is not of the job's connections and their headers (%s out, %s in)",
+		lw_nic_owner_text(run, nic, owner), lw_bytes_format(other_bytes(account), unit[0]),
+		lw_bytes_format(account->tx_bytes + account->rx_bytes, unit[1]),
 		lw_bytes_format(account->other_tx_bytes, unit[2]),
 		lw_bytes_format(account->other_rx_bytes, unit[3]));
 	if (!isnan(account->other_step_bytes))
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "; %s a step",
 			lw_bytes_format(account->other_step_bytes, unit[0]));
+	if (account->unseen_bytes >= LEAST_OTHER_FRAC * (account->tx_bytes + account->rx_bytes))
+		n += snprintf(text + n, sizeof(text) - (size_t)n,
+			"; %s on no TCP connection that was seen: not TCP (UDP), or too short to be listed",
+			lw_bytes_format(account->unseen_bytes, unit[0]));
 	if (!account->is_packet_counted)
 		snprintf(text + n, sizeof(text) - (size_t)n,
 			"; headers assumed from the MTU, segments were not counted");
 	print_line(out, nic->name, text);
-	print_candidates(out, account);
+	print_candidates(out, run, account);
+}
+
+static int by_other_bytes(const void *a, const void *b)
+{
+	const struct lw_net_account *const *x = a, *const *y = b;
+	double x_bytes = other_bytes(*x), y_bytes = other_bytes(*y);
+
+	if ((y_bytes > x_bytes) != (y_bytes < x_bytes))
+		return y_bytes > x_bytes ? 1 : -1;
+	return ((*x)->nic > (*y)->nic) - ((*x)->nic < (*y)->nic);
+}
+
+static int by_growth(const void *a, const void *b)
+{
+	const struct lw_net_trouble *const *x = a, *const *y = b;
+
+	if ((*x)->n != (*y)->n)
+		return (*y)->n > (*x)->n ? 1 : -1;
+	return (*x > *y) - (*x < *y);
+}
+
+/* A host of containers may have thousands of devices. */
+static void print_accounts(FILE *out, const struct lw_run *run)
+{
+	const struct lw_network *net = &run->network;
+	const struct lw_net_account **lines = calloc(net->accounts.n + 1, sizeof(*lines)), *account;
+	size_t n = 0;
+
+	lw_vec_foreach (account, &net->accounts)
+		if (lines && is_worth_a_line(run, account))
+			lines[n++] = account;
+	if (n > MAX_LINES)
+		qsort(lines, n, sizeof(*lines), by_other_bytes);
+	for (size_t i = 0; i < n && i < MAX_LINES; i++)
+		print_account(out, run, lines[i]);
+	if (n > MAX_LINES)
+		fprintf(out, "  ... and %zu more NICs with traffic of others (--json has all)\n",
+			n - MAX_LINES);
+	free(lines);
+}
+
+static void print_troubles(FILE *out, const struct lw_run *run)
+{
+	const struct lw_network *net = &run->network;
+	const struct lw_net_trouble **lines = calloc(net->troubles.n + 1, sizeof(*lines)), *trouble;
+	char text[160 + LW_OWNER_TEXT_BYTES], owner[LW_OWNER_TEXT_BYTES];
+	size_t n = 0;
+
+	lw_vec_foreach (trouble, &net->troubles)
+		if (lines)
+			lines[n++] = trouble;
+	if (n > MAX_LINES)
+		qsort(lines, n, sizeof(*lines), by_growth);
+	for (size_t i = 0; i < n && i < MAX_LINES; i++) {
+		const struct lw_nic *nic = &run->nics.at[lines[i]->nic];
+
+		snprintf(text, sizeof(text), "(%s) %s grew by %.0f",
+			lw_nic_owner_text(run, nic, owner), lines[i]->counter, lines[i]->n);
+		print_line(out, nic->name, text);
+	}
+	if (n > MAX_LINES)
+		fprintf(out, "  ... and %zu more counters of errors (--json has all)\n",
+			n - MAX_LINES);
+	free(lines);
 }
 
 void lw_network_text(const struct lw_analysis *analysis, FILE *out)
 {
 	const struct lw_run *run = analysis->run;
 	const struct lw_network *net = &run->network;
-	const struct lw_net_account *account;
-	const struct lw_net_trouble *trouble;
 
 	if (!net->ranks.n && !net->accounts.n)
 		return;
@@ -284,14 +378,8 @@ void lw_network_text(const struct lw_analysis *analysis, FILE *out)
 	print_slow(out, run);
 	print_reach(out, run);
 	print_slowed(out, run);
-	lw_vec_foreach (trouble, &net->troubles) {
-		char text[160];
-
-		snprintf(text, sizeof(text), "%s grew by %.0f", trouble->counter, trouble->n);
-		print_line(out, run->nics.at[trouble->nic].name, text);
-	}
-	lw_vec_foreach (account, &net->accounts)
-		print_account(out, run, account);
+	print_troubles(out, run);
+	print_accounts(out, run);
 	if (net->ranks.n) {
 		print_ranks(out, run);
 		print_links(out, run);

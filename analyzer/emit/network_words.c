@@ -94,10 +94,11 @@ static void add_what(const struct lw_run *run, int cause, char *text, size_t *n)
 		[LW_CAUSE_QUEUE] = "round trips far above the usual for ",
 		[LW_CAUSE_DEVICE] = ""};
 	const struct lw_net_caused *caused = &run->network.slowed.by[cause];
-	char unit[2][LW_UNIT_TEXT_BYTES];
+	char unit[2][LW_UNIT_TEXT_BYTES], owner[LW_OWNER_TEXT_BYTES];
 
 	if (caused->counter)
-		append(text, n, "%s of %s", caused->counter, run->nics.at[caused->nic].name);
+		append(text, n, "%s of %s (%s)", caused->counter, run->nics.at[caused->nic].name,
+			lw_nic_owner_text(run, &run->nics.at[caused->nic], owner));
 	append(text, n, "%s%s%s", verbs[cause], caused->counter ? " grew by " : "",
 		amount_text(cause, caused->amount, unit[0]));
 	if (caused->from != LW_NONE)
@@ -151,7 +152,7 @@ const char *lw_slowed_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTE
 {
 	const struct lw_net_slowed *slowed = &run->network.slowed;
 	const struct lw_net_caused *most = &slowed->by[0], *caused;
-	char unit[LW_UNIT_TEXT_BYTES];
+	char unit[LW_UNIT_TEXT_BYTES], owner[LW_OWNER_TEXT_BYTES];
 	size_t n = 0;
 
 	text[0] = '\0';
@@ -167,7 +168,8 @@ const char *lw_slowed_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTE
 		append(text, &n, ", from rank %d to %d", number_of(run, most->from),
 			number_of(run, most->to));
 	else if (most->counter)
-		append(text, &n, ", %s of %s", most->counter, run->nics.at[most->nic].name);
+		append(text, &n, ", %s of %s (%s)", most->counter, run->nics.at[most->nic].name,
+			lw_nic_owner_text(run, &run->nics.at[most->nic], owner));
 	for (caused = slowed->by; caused < slowed->by + LW_N_CAUSES; caused++)
 		if (caused != most && caused->n_slowed)
 			append(text, &n, "; %s",

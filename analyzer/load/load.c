@@ -338,9 +338,10 @@ static int read_joined(struct lw_run *run)
 
 	if (status < 0)
 		return status;
-	lw_load_same_nics(run);
+	status = lw_load_same_nics(run);
 	lw_load_peers(run, names);
-	status = lw_load_flows(run, names);
+	if (status == LW_OK)
+		status = lw_load_flows(run, names);
 	lw_load_names_free(names);
 	return status;
 }

@@ -40,6 +40,7 @@ struct lw_load_probes { /* of one rank */
 
 struct lw_load_text;       /* string id -> tensor, of one store */
 struct lw_load_queue;      /* one RDMA queue pair, of one store */
+struct lw_load_addresses;  /* interfaces by their addresses, of one store */
 struct lw_load_ends;       /* ends of connections by their keys, of one store */
 struct lw_load_connection; /* one TCP connection's totals, of one store */
 struct lw_load_names;      /* ends by their addresses, of all stores */
@@ -71,8 +72,11 @@ int lw_load_traffic(struct lw_loader *loader);
 /** lw_load_nics() - devices and their counters. */
 int lw_load_nics(struct lw_loader *loader);
 
-/** lw_load_same_nics() - lw_nic.same_as, once all stores are read; ends then use those that stand for others. */
-void lw_load_same_nics(struct lw_run *run);
+/**
+ * lw_load_same_nics() - lw_nic.same_as and .ranks, once all stores are read; ends then use those that stand for others.
+ * Return: LW_OK or LW_ERR_NOMEM.
+ */
+int lw_load_same_nics(struct lw_run *run);
 
 /** lw_load_ends() - both ends of TCP connections, as hooked and as the kernel says; after lw_load_nics(). */
 int lw_load_ends(struct lw_loader *loader);
@@ -107,6 +111,15 @@ int32_t lw_load_rank_index(struct lw_loader *loader, int64_t process_id);
 
 /** lw_load_nic_index() - the device @id of this store in run->nics; LW_NONE. */
 int32_t lw_load_nic_index(const struct lw_loader *loader, int64_t id);
+
+/** lw_load_addresses_make() - after lw_load_nics(). Free with lw_load_addresses_free(). Return: LW_OK or LW_ERR_NOMEM. */
+int lw_load_addresses_make(
+	const struct lw_loader *loader, struct lw_load_addresses **ret_addresses);
+void lw_load_addresses_free(struct lw_load_addresses *addresses);
+
+/** lw_load_address_nic() - what a connection leaves by, index into run->nics; LW_NONE = nothing there has @local. */
+int32_t lw_load_address_nic(const struct lw_load_addresses *addresses, int64_t namespace_key,
+	const char *local, const char *peer);
 
 /** lw_load_is_time() - @ns can be a time of a host. */
 bool lw_load_is_time(int64_t ns);

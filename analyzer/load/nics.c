@@ -44,11 +44,12 @@ static int add_nic(struct lw_loader *loader, sqlite3_stmt *row)
 		.is_loopback = sqlite3_column_int(row, 9) != 0,
 		.is_gone = sqlite3_column_type(row, 10) != SQLITE_NULL,
 		.on_name = copy_text(row, 11),
+		.host = copy_text(row, 14),
 		.clock = lw_load_clock(loader->store, lw_store_column_text(row, 12),
 			lw_store_column_text(row, 13)),
 		.same_as = (int32_t)loader->run->nics.n};
 
-	if (nic.kind && nic.name && nic.driver && nic.addresses && nic.on_name &&
+	if (nic.kind && nic.name && nic.driver && nic.addresses && nic.on_name && nic.host &&
 		lw_vec_push(&loader->run->nics, nic) == LW_OK)
 		return LW_OK;
 	free(nic.kind);
@@ -56,17 +57,28 @@ static int add_nic(struct lw_loader *loader, sqlite3_stmt *row)
 	free(nic.driver);
 	free(nic.addresses);
 	free(nic.on_name);
+	free(nic.host);
 	return lw_fail(LW_ERR_NOMEM, "no memory");
 }
 
 int32_t lw_load_nic_index(const struct lw_loader *loader, int64_t id)
 {
-	const struct lw_run *run = loader->run;
+	const struct lw_nic *nics = loader->run->nics.at;
+	size_t low = 0, high = loader->run->nics.n;
 
-	for (size_t i = run->nics.n; i-- > 0 && run->nics.at[i].store == loader->store_index;)
-		if (run->nics.at[i].id == id)
-			return (int32_t)i;
-	return LW_NONE;
+	while (low < high) { /* by store, id */
+		size_t middle = low + (high - low) / 2;
+
+		if (nics[middle].store < loader->store_index ||
+			(nics[middle].store == loader->store_index && nics[middle].id < id))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < loader->run->nics.n && nics[low].store == loader->store_index &&
+			       nics[low].id == id
+		       ? (int32_t)low
+		       : LW_NONE;
 }
 
 /* Rows come by device, counter, time. */
@@ -100,7 +112,8 @@ int lw_load_nics(struct lw_loader *loader)
 	int status = lw_load_each(loader,
 		"SELECT d.id, d.host_id, d.kind, d.name, coalesce(d.driver, ''), d.addresses,"
 		" coalesce(d.namespace_key, 0), coalesce(d.mtu_bytes, 0), coalesce(d.speed_bytes_per_s, 0),"
-		" d.is_loopback, d.gone_ns, coalesce(d.on_name, ''), h.boot_id, h.clock FROM device d"
+		" d.is_loopback, d.gone_ns, coalesce(d.on_name, ''), h.boot_id, h.clock,"
+		" coalesce(h.name, '') FROM device d"
 		" LEFT JOIN host h ON h.id = d.host_id ORDER BY d.id",
 		add_nic);
 
@@ -135,10 +148,28 @@ static int64_t watched_ns(const struct lw_nic *nic)
 	return longest_ns;
 }
 
-void lw_load_same_nics(struct lw_run *run)
+/* Few ranks are on one NIC. */
+static int note_rank(struct lw_nic *nic, int32_t rank)
+{
+	size_t at = 0;
+
+	while (at < nic->ranks.n && nic->ranks.at[at] < rank)
+		at++;
+	if (at < nic->ranks.n && nic->ranks.at[at] == rank)
+		return LW_OK;
+	if (lw_vec_push(&nic->ranks, rank) < 0)
+		return LW_ERR_NOMEM;
+	for (size_t i = nic->ranks.n - 1; i > at; i--)
+		nic->ranks.at[i] = nic->ranks.at[i - 1];
+	nic->ranks.at[at] = rank;
+	return LW_OK;
+}
+
+int lw_load_same_nics(struct lw_run *run)
 {
 	struct lw_nic *nics = run->nics.at;
 	struct lw_tcp_end *end;
+	int status = LW_OK;
 
 	for (size_t i = 1; i < run->nics.n; i++) {
 		size_t first = 0;
@@ -155,7 +186,12 @@ void lw_load_same_nics(struct lw_run *run)
 			if (nics[j].same_as == known)
 				nics[j].same_as = (int32_t)i;
 	}
-	lw_vec_foreach (end, &run->ends)
-		if (end->nic != LW_NONE)
-			end->nic = nics[end->nic].same_as;
+	lw_vec_foreach (end, &run->ends) {
+		if (end->nic == LW_NONE)
+			continue;
+		end->nic = nics[end->nic].same_as;
+		if (end->rank != LW_NONE && status == LW_OK)
+			status = note_rank(&nics[end->nic], end->rank);
+	}
+	return status;
 }

@@ -2,8 +2,8 @@
 /*
  * peers.c - whose the other end of a connection is, and whose packets a captured flow carries: by addresses.
  *
- * An end is joined to the one with the same addresses the other way round; every host has loopback addresses, which
- * join within it only. Packets of RoCE name the queue pair that they go to and not the one that they come from, so
+ * An end is joined to the one with the same addresses the other way round. Every network namespace has loopback
+ * addresses, which join within it only; of private ones, which many hosts may have, the nearest. Packets of RoCE name the queue pair that they go to and not the one that they come from, so
  * there one number fewer is compared.
  */
 #include <stdlib.h>
@@ -15,15 +15,16 @@ enum { ANY_PORT = -1 };
 
 struct name { /* an end of a rank, or one that is looked for; then its peer_port may be ANY_PORT */
 	bool is_rdma;
-	int64_t scope; /* clock of its host where all hosts have that address; else 0 */
 	const char *local, *peer;
 	int64_t local_port, peer_port;
-	int32_t rank, end; /* index into run->ends */
+	int64_t clock, namespace_key; /* of its host; 0 = not known */
+	int32_t rank, end;            /* index into run->ends */
 };
 
 struct lw_load_names {
-	size_t n;
-	struct name *own, *mirrored; /* by compare_name(); the same ends as their peers name them */
+	size_t n_own, n_mirrored; /* of their names each once */
+	struct name *own,
+		*mirrored; /* by compare_place(); the same ends as their peers name them */
 };
 
 static int compare_number(int64_t a, int64_t b)
@@ -37,8 +38,6 @@ static int compare_name(const void *a, const void *b)
 	int by = compare_number(x->is_rdma, y->is_rdma);
 
 	if (!by)
-		by = compare_number(x->scope, y->scope);
-	if (!by)
 		by = strcmp(x->local, y->local);
 	if (!by)
 		by = strcmp(x->peer, y->peer);
@@ -49,18 +48,64 @@ static int compare_name(const void *a, const void *b)
 	return by;
 }
 
-static int64_t scope_of(const char *address, int64_t clock)
+static int compare_place(const void *a, const void *b)
 {
-	return !strncmp(address, "127.", 4) || !strcmp(address, "::1") ? clock : 0;
+	const struct name *x = a, *y = b;
+	int by = compare_name(a, b);
+
+	if (!by)
+		by = compare_number(x->clock, y->clock);
+	return by ? by : compare_number(x->namespace_key, y->namespace_key);
+}
+
+static int compare_order(const void *a, const void *b)
+{
+	const struct name *x = a, *y = b;
+	int by = compare_place(a, b);
+
+	return by ? by : compare_number(x->end, y->end);
+}
+
+/* The first of each place stays: ports are used again. */
+static size_t sort(struct name *names, size_t n)
+{
+	size_t n_kept = 0;
+
+	qsort(names, n, sizeof(*names), compare_order);
+	for (size_t i = 0; i < n; i++)
+		if (!n_kept || compare_place(&names[n_kept - 1], &names[i]))
+			names[n_kept++] = names[i];
+	return n_kept;
+}
+
+/* Return: how near the place of @name is to that of @wanted, -1 = they cannot be meant. */
+static int nearness(const struct name *name, const struct name *wanted)
+{
+	bool is_loopback = !strncmp(name->local, "127.", 4) || !strcmp(name->local, "::1");
+	bool is_there = name->clock == wanted->clock;
+	bool is_known = name->namespace_key && wanted->namespace_key;
+	bool is_inside = is_there && name->namespace_key == wanted->namespace_key;
+
+	if (is_loopback && (!is_there || (is_known && !is_inside)))
+		return -1;
+	return is_there + (is_known && is_inside);
 }
 
 static const struct name *find(const struct name *names, size_t n, const struct name *wanted)
 {
 	static const struct name none = {.rank = LW_NONE, .end = LW_NONE};
-	const struct name *found =
-		n ? bsearch(wanted, names, n, sizeof(*names), compare_name) : NULL;
+	const struct name *at = n ? bsearch(wanted, names, n, sizeof(*names), compare_name) : NULL;
+	const struct name *found = &none;
+	int nearest = -1;
 
-	return found ? found : &none;
+	while (at && at > names && !compare_name(wanted, at - 1))
+		at--;
+	for (; at && at < names + n && !compare_name(wanted, at); at++)
+		if (nearness(at, wanted) > nearest) {
+			nearest = nearness(at, wanted);
+			found = at;
+		}
+	return found;
 }
 
 void lw_load_names_free(struct lw_load_names *names)
@@ -76,6 +121,7 @@ int lw_load_names_make(const struct lw_run *run, struct lw_load_names **ret_name
 {
 	struct lw_load_names *names = calloc(1, sizeof(*names));
 	const struct lw_tcp_end *end;
+	size_t n = 0;
 
 	if (names) {
 		names->own = calloc(run->ends.n + 1, sizeof(*names->own));
@@ -88,16 +134,17 @@ int lw_load_names_make(const struct lw_run *run, struct lw_load_names **ret_name
 	lw_vec_foreach (end, &run->ends) {
 		if (end->rank == LW_NONE)
 			continue;
-		int64_t scope = scope_of(end->local, run->ranks.at[end->rank].clock);
+		int64_t clock = run->ranks.at[end->rank].clock;
 		int32_t index = (int32_t)(end - run->ends.at);
 
-		names->own[names->n] = (struct name){end->is_rdma, scope, end->local, end->peer,
-			end->local_port, end->peer_port, end->rank, index};
-		names->mirrored[names->n++] = (struct name){end->is_rdma, scope, end->peer,
-			end->local, end->peer_port, end->local_port, end->rank, index};
+		names->own[n] = (struct name){end->is_rdma, end->local, end->peer, end->local_port,
+			end->peer_port, clock, end->namespace_key, end->rank, index};
+		names->mirrored[n++] =
+			(struct name){end->is_rdma, end->peer, end->local, end->peer_port,
+				end->local_port, clock, end->namespace_key, end->rank, index};
 	}
-	qsort(names->own, names->n, sizeof(*names->own), compare_name);
-	qsort(names->mirrored, names->n, sizeof(*names->mirrored), compare_name);
+	names->n_own = sort(names->own, n);
+	names->n_mirrored = sort(names->mirrored, n);
 	*ret_names = names;
 	return LW_OK;
 }
@@ -111,13 +158,14 @@ void lw_load_peers(struct lw_run *run, const struct lw_load_names *names)
 			.local = end->peer,
 			.peer = end->local,
 			.local_port = end->peer_port,
-			.peer_port = end->local_port};
+			.peer_port = end->local_port,
+			.namespace_key = end->namespace_key};
 		const struct name *found;
 
 		if (end->rank == LW_NONE)
 			continue;
-		wanted.scope = scope_of(end->local, run->ranks.at[end->rank].clock);
-		found = find(names->own, names->n, &wanted);
+		wanted.clock = run->ranks.at[end->rank].clock;
+		found = find(names->own, names->n_own, &wanted);
 		end->peer_rank = found->rank;
 		end->peer_end = found->end;
 	}
@@ -126,14 +174,14 @@ void lw_load_peers(struct lw_run *run, const struct lw_load_names *names)
 void lw_load_flow_ranks(const struct lw_load_names *names, struct lw_packet_flow *flow)
 {
 	const struct name to = {.is_rdma = flow->is_roce,
-		.scope = scope_of(flow->destination, flow->clock),
+		.clock = flow->clock,
 		.local = flow->destination,
 		.peer = flow->source,
 		.local_port = flow->is_roce ? flow->destination_qp : flow->destination_port,
 		.peer_port = flow->is_roce ? ANY_PORT : flow->source_port};
 
 	if (flow->to_rank == LW_NONE)
-		flow->to_rank = find(names->own, names->n, &to)->rank;
+		flow->to_rank = find(names->own, names->n_own, &to)->rank;
 	if (flow->from_rank == LW_NONE) /* the end whose peer has that name */
-		flow->from_rank = find(names->mirrored, names->n, &to)->rank;
+		flow->from_rank = find(names->mirrored, names->n_mirrored, &to)->rank;
 }

@@ -65,6 +65,7 @@ static void read_end(struct lw_loader *loader, sqlite3_stmt *row, struct lw_tcp_
 	snprintf(end->peer, sizeof(end->peer), "%s", lw_store_column_text(row, 4));
 	end->local_port = sqlite3_column_int(row, 2);
 	end->peer_port = sqlite3_column_int(row, 5);
+	end->rdma.is_infiniband = sqlite3_column_int(row, 8) != 0;
 	end->rdma.mtu_bytes = mtu_bytes((uint32_t)sqlite3_column_int(row, 7));
 	end->nic = find_port(loader->run, loader->store_index, lw_store_column_text(row, 6));
 }
@@ -98,19 +99,22 @@ static int add_queue(struct lw_loader *loader, sqlite3_stmt *row)
 	return LW_OK;
 }
 
-/* What each kind of request moves; those that are not here stay in the device. */
+enum { ADDRESS_BYTES = 16, IMMEDIATE_BYTES = 4, ATOMIC_BYTES = 28 };
+
+/* What each kind of request moves, and its headers once a message; those that are not here stay in the device. */
 static const struct {
 	bool is_sent, is_received, is_read;
+	uint8_t header_bytes;
 } kinds[] = {
 	[LW_RDMA_SEND] = {.is_sent = true},
-	[LW_RDMA_SEND_IMM] = {.is_sent = true},
-	[LW_RDMA_SEND_INV] = {.is_sent = true},
-	[LW_RDMA_WRITE] = {.is_sent = true},
-	[LW_RDMA_WRITE_IMM] = {.is_sent = true},
-	[LW_RDMA_READ] = {.is_received = true, .is_read = true},
-	[LW_RDMA_CMP_SWAP] = {.is_sent = true},
-	[LW_RDMA_FETCH_ADD] = {.is_sent = true},
-	[LW_RDMA_ATOMIC_WRITE] = {.is_sent = true},
+	[LW_RDMA_SEND_IMM] = {.is_sent = true, .header_bytes = IMMEDIATE_BYTES},
+	[LW_RDMA_SEND_INV] = {.is_sent = true, .header_bytes = IMMEDIATE_BYTES},
+	[LW_RDMA_WRITE] = {.is_sent = true, .header_bytes = ADDRESS_BYTES},
+	[LW_RDMA_WRITE_IMM] = {.is_sent = true, .header_bytes = ADDRESS_BYTES + IMMEDIATE_BYTES},
+	[LW_RDMA_READ] = {.is_received = true, .is_read = true, .header_bytes = ADDRESS_BYTES},
+	[LW_RDMA_CMP_SWAP] = {.is_sent = true, .header_bytes = ATOMIC_BYTES},
+	[LW_RDMA_FETCH_ADD] = {.is_sent = true, .header_bytes = ATOMIC_BYTES},
+	[LW_RDMA_ATOMIC_WRITE] = {.is_sent = true, .header_bytes = ADDRESS_BYTES},
 	[LW_RDMA_TSO] = {.is_sent = true},
 	[LW_RDMA_OTHER] = {.is_sent = true},
 	[LW_RDMA_RECV] = {.is_received = true},
@@ -129,6 +133,7 @@ static void count_packets(struct lw_tcp_end *end, int op, uint64_t bytes)
 	}
 	if (kinds[op].is_sent || kinds[op].is_read) {
 		end->rdma.n_messages++;
+		end->rdma.more_header_bytes += kinds[op].header_bytes;
 		end->rdma.n_packets += kinds[op].is_read ? 1 : n_packets;
 	}
 }
@@ -179,7 +184,7 @@ int lw_load_queues(struct lw_loader *loader)
 	int status = lw_load_each(loader,
 		"SELECT q.process_id, q.qp, q.number, coalesce(o.gid, 'lid ' || o.lid, ''),"
 		" coalesce(q.peer_gid, 'lid ' || q.peer_lid), coalesce(q.peer_number, 0),"
-		" coalesce(s.text || '/' || o.number, ''), q.flags"
+		" coalesce(s.text || '/' || o.number, ''), q.flags, coalesce(o.lid, q.peer_lid)"
 		" FROM rdma_qp q LEFT JOIN rdma_port o ON o.process_id = q.process_id AND o.port = q.port"
 		" LEFT JOIN string s ON s.id = o.device_id WHERE q.op = 2 ORDER BY q.at_ns, q.rowid",
 		add_queue);

@@ -144,6 +144,8 @@ static void free_traffic(struct lw_run *run)
 		free(nic->driver);
 		free(nic->addresses);
 		free(nic->on_name);
+		free(nic->host);
+		lw_vec_free(&nic->ranks);
 	}
 	lw_vec_foreach (end, &run->ends) {
 		lw_vec_free(&end->curve);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * account.c - the bytes of each NIC against those of the job's connections that leave by it. What is left is
- * nobody's: other processes, storage, another protocol.
+ * nobody's: other processes, storage, another protocol. What only passes on others' frames has no account: ports of
+ * bridges, and the host's ends of veth pairs.
  *
  * A NIC counts frames. With segmentation offload a frame is merged segments with one header between them, on a veth
  * also as received; a real NIC counts what it sent. So headers are those of the frames or of the segments,
  * whichever are fewer.
  */
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -20,6 +22,7 @@ enum {
 	LEAST_BYTES = 65536,
 	FIRST_LIST_NS = 500000000 /* after a namespace's NICs were first read */
 };
+#define PAIR_FRAC 0.01 /* both ends of a veth pair count alike but for when they are read */
 
 const struct lw_nic_series *lw_net_series(const struct lw_nic *nic, const char *name)
 {
@@ -134,16 +137,17 @@ static void add_segments(struct headers *headers, const struct lw_nic *nic,
 	headers->n_rx += ceil(lw_net_received_total(end) * rx_frac / full_bytes);
 }
 
-static void add_job(const struct lw_run *run, struct lw_net_account *account)
+static void add_job(
+	const struct lw_run *run, const struct lw_net_on_nics *on, struct lw_net_account *account)
 {
 	const struct lw_nic *nic = &run->nics.at[account->nic];
 	struct headers headers = {.is_counted = true};
-	const struct lw_tcp_end *end;
 
-	lw_vec_foreach (end, &run->ends) {
+	for (size_t i = on->first[account->nic]; i < on->first[account->nic + 1]; i++) {
+		const struct lw_tcp_end *end = &run->ends.at[on->ends[i]];
 		double sent, received, tx_frac, rx_frac;
 
-		if (end->nic != account->nic || !end->process_id)
+		if (!end->process_id)
 			continue;
 		sent = lw_net_sent_total(end);
 		received = lw_net_received_total(end);
@@ -154,19 +158,76 @@ static void add_job(const struct lw_run *run, struct lw_net_account *account)
 		add_segments(&headers, nic, end, tx_frac, rx_frac);
 	}
 	account->is_packet_counted = headers.is_counted;
-	account->header_tx_bytes = headers.bytes * fmin(headers.n_tx, fmax(account->tx_packets, 0));
-	account->header_rx_bytes = headers.bytes * fmin(headers.n_rx, fmax(account->rx_packets, 0));
-	lw_net_add_soft_rdma(run, account);
+	/* fmin() takes the one that is known */
+	account->header_tx_bytes = headers.bytes * fmin(headers.n_tx, account->tx_packets);
+	account->header_rx_bytes = headers.bytes * fmin(headers.n_rx, account->rx_packets);
+	lw_net_add_soft_rdma(run, on, account);
 }
 
-/* Only interfaces with an address: what goes through a port of a bridge or of a bond is counted there too. */
-static bool is_accounted(const struct lw_nic *nic)
+/* Of others' bytes: what no TCP connection accounts for that was seen. */
+static double unseen_bytes(const struct lw_run *run, const struct lw_net_on_nics *on,
+	const struct lw_net_account *account)
 {
-	return !strcmp(nic->kind, "nic") && !nic->is_loopback && *nic->addresses &&
-	       lw_net_series(nic, "tx_bytes") && lw_net_series(nic, "rx_bytes");
+	const struct lw_nic *nic = &run->nics.at[account->nic];
+	struct headers headers = {.is_counted = true};
+	double seen_bytes = 0;
+
+	for (size_t i = on->first[account->nic]; i < on->first[account->nic + 1]; i++) {
+		const struct lw_tcp_end *end = &run->ends.at[on->ends[i]];
+
+		if (end->process_id)
+			continue;
+		seen_bytes += lw_net_sent_total(end) + lw_net_received_total(end);
+		add_segments(&headers, nic, end, 1, 1);
+	}
+	seen_bytes += headers.bytes * (fmin(headers.n_tx, account->tx_packets) +
+					      fmin(headers.n_rx, account->rx_packets));
+	return fmax(0, account->other_tx_bytes + account->other_rx_bytes - seen_bytes);
 }
 
-static int account_for(struct lw_run *run, int32_t index)
+/* One that it did not make up itself: ports of bridges and bonds have those too. */
+static bool has_address(const struct lw_nic *nic)
+{
+	for (const char *at = nic->addresses; *at;
+		at += strcspn(at, " ") + (at[strcspn(at, " ")] != '\0'))
+		if (strncmp(at, "fe80:", 5) != 0)
+			return true;
+	return false;
+}
+
+static bool is_alike(double sent_bytes, double received_bytes)
+{
+	return fabs(sent_bytes - received_bytes) <=
+	       fmax(LEAST_BYTES, PAIR_FRAC * fmax(sent_bytes, received_bytes));
+}
+
+/* The host's end of a veth pair: what a rank's NIC in another namespace sends it receives, and the other way. */
+static bool is_far_end(const struct lw_run *run, const struct lw_nic *nic)
+{
+	double tx_bytes = lw_net_growth(nic, "tx_bytes"), rx_bytes = lw_net_growth(nic, "rx_bytes");
+	const struct lw_nic *other;
+
+	if (strcmp(nic->driver, "veth") != 0 || nic->ranks.n)
+		return false;
+	lw_vec_foreach (other, &run->nics)
+		if (other->ranks.n && other->clock == nic->clock &&
+			other->namespace_key != nic->namespace_key &&
+			!strcmp(other->driver, "veth") &&
+			is_alike(lw_net_growth(other, "tx_bytes"), rx_bytes) &&
+			is_alike(lw_net_growth(other, "rx_bytes"), tx_bytes))
+			return true;
+	return false;
+}
+
+/* What goes through a port of a bridge or of a bond is counted there too. */
+static bool is_accounted(const struct lw_run *run, const struct lw_nic *nic)
+{
+	return !strcmp(nic->kind, "nic") && !nic->is_loopback && has_address(nic) &&
+	       lw_net_series(nic, "tx_bytes") && lw_net_series(nic, "rx_bytes") &&
+	       !is_far_end(run, nic);
+}
+
+static int account_for(struct lw_run *run, const struct lw_net_on_nics *on, int32_t index)
 {
 	const struct lw_nic *nic = &run->nics.at[index];
 	struct lw_net_account account = {.nic = index,
@@ -178,17 +239,21 @@ static int account_for(struct lw_run *run, int32_t index)
 		.job_rx_packets = NAN,
 		.other_tx_packets = NAN,
 		.other_rx_packets = NAN,
-		.other_step_bytes = NAN};
+		.other_step_bytes = NAN,
+		.foreign = LW_NET_NO_FOREIGN};
 	int status;
 
 	if (account.tx_bytes + account.rx_bytes < LEAST_BYTES)
 		return LW_OK;
-	add_job(run, &account);
+	add_job(run, on, &account);
 	account.other_tx_bytes =
 		fmax(0, account.tx_bytes - account.job_tx_bytes - account.header_tx_bytes);
 	account.other_rx_bytes =
 		fmax(0, account.rx_bytes - account.job_rx_bytes - account.header_rx_bytes);
-	status = lw_net_find_candidates(run, &account);
+	account.unseen_bytes = unseen_bytes(run, on, &account);
+	status = lw_net_find_candidates(run, on, &account);
+	if (status == LW_OK)
+		status = lw_net_find_foreign(run, on, &account);
 	if (status == LW_OK)
 		status = lw_vec_push(&run->network.accounts, account);
 	if (status < 0)
@@ -196,16 +261,20 @@ static int account_for(struct lw_run *run, int32_t index)
 	return status;
 }
 
-/* Names of counters that stand still where all is well. */
-static const char *const troubles[] = {"dropped", "errors", "_err", "pause", "ecn", "cnp",
+/* What a word of a counter's name begins with that stands still where all is well; drivers choose their names. */
+static const char *const troubles[] = {"drop", "discard", "err", "pause", "ecn", "cnp",
 	"out_of_seq", "duplicate", "exceeded", "retrans", "timeout", "overrun", "link_downed",
 	"out_of_buffer"};
 
 static bool is_trouble(const char *name)
 {
-	for (size_t i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++)
-		if (strstr(name, troubles[i]))
-			return true;
+	for (const char *word = name; *word; word++) {
+		if (word > name && isalnum((unsigned char)word[-1]))
+			continue;
+		for (size_t i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++)
+			if (!strncmp(word, troubles[i], strlen(troubles[i])))
+				return true;
+	}
 	return false;
 }
 
@@ -228,42 +297,22 @@ static int find_troubles(struct lw_run *run, int32_t index)
 	return LW_OK;
 }
 
-/* Of how long its counters were read, the part that the counted steps took. */
-static double step_bytes(const struct lw_run *run, const struct lw_net_account *account)
-{
-	const struct lw_nic_series *series = lw_net_series(&run->nics.at[account->nic], "tx_bytes");
-	const struct lw_rank *rank = run->ranks.n ? &run->ranks.at[0] : NULL;
-	double watched_ns = series ? (double)(series->readings.at[series->readings.n - 1].at_ns -
-					      series->readings.at[0].at_ns)
-				   : 0;
-	double steps_ns = 0;
-
-	if (!rank || !run->network.n_steps || watched_ns <= 0)
-		return NAN;
-	for (size_t s = 0; s < rank->steps.n; s++)
-		if (!rank->steps.at[s].excluded)
-			steps_ns += (double)(rank->steps.at[s].end_ns - rank->steps.at[s].start_ns);
-	return (account->other_tx_bytes + account->other_rx_bytes) *
-	       fmin(1, steps_ns / watched_ns) / (double)run->network.n_steps;
-}
-
 int lw_net_account(struct lw_run *run)
 {
-	struct lw_net_account *account;
-	int status = LW_OK;
+	struct lw_net_on_nics on;
+	int status = lw_net_on_nics_make(run, &on);
 
 	find_older(run);
 	for (size_t i = 0; i < run->nics.n && status == LW_OK; i++) {
 		if (run->nics.at[i].same_as != (int32_t)i)
 			continue;
-		if (is_accounted(&run->nics.at[i]))
-			status = account_for(run, (int32_t)i);
+		if (is_accounted(run, &run->nics.at[i]))
+			status = account_for(run, &on, (int32_t)i);
 		else if (!strcmp(run->nics.at[i].kind, "rdma_port"))
-			status = lw_net_account_port(run, (int32_t)i);
+			status = lw_net_account_port(run, &on, (int32_t)i);
 		if (status == LW_OK)
 			status = find_troubles(run, (int32_t)i);
 	}
-	lw_vec_foreach (account, &run->network.accounts)
-		account->other_step_bytes = step_bytes(run, account);
+	lw_net_on_nics_free(run, &on);
 	return status;
 }

@@ -18,6 +18,7 @@
 #include "analyzer/network/pattern.h"
 #include "base/units.h"
 
+enum { LEAST_ELSEWHERE_BYTES = 1 << 20 };
 #define LEAST_STEP_BYTES 65536.0 /* of all ranks together */
 #define HOT_FACTOR       1.5
 
@@ -112,6 +113,19 @@ static int find_hot(struct lw_run *run)
 	return LW_OK;
 }
 
+/* Connections of ranks that moved much, to who is no rank. */
+static size_t count_elsewhere(const struct lw_run *run)
+{
+	const struct lw_tcp_end *end;
+	size_t n = 0;
+
+	lw_vec_foreach (end, &run->ends)
+		n += end->rank != LW_NONE && end->peer_rank == LW_NONE &&
+		     lw_end_sent_bytes(end) >= LEAST_ELSEWHERE_BYTES &&
+		     (end->nic == LW_NONE || !run->nics.at[end->nic].is_loopback);
+	return n;
+}
+
 /* Why nothing can be said. Return: NULL: something can. */
 static const char *why_not(const struct lw_run *run, char text[LW_NET_TEXT_BYTES])
 {
@@ -130,6 +144,12 @@ static const char *why_not(const struct lw_run *run, char text[LW_NET_TEXT_BYTES
 		return "one rank is in the run";
 	if (run->n_missing_ranks)
 		return "not all ranks of the job are in the run";
+	if (!net->links.n && count_elsewhere(run)) {
+		snprintf(text, LW_NET_TEXT_BYTES,
+			"no two ranks have the same connection, but %zu connections of ranks lead to addresses that no rank has (translated on the way, NAT?)",
+			count_elsewhere(run));
+		return text;
+	}
 	if (!net->links.n)
 		return is_one_host
 			       ? "the ranks are on one host and have no TCP connection with each other: they share memory"

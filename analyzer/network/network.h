@@ -132,13 +132,49 @@ extern const char *const lw_net_resent_counters[LW_NET_N_RESENT_COUNTERS];
 /** lw_net_count_resent() - n_retransmits, frac and the worst link of run->network.slowed. Return: LW_OK or LW_ERR_NOMEM. */
 int lw_net_count_resent(struct lw_run *run);
 
+/* What the accounts of all NICs look up. */
+struct lw_net_op_times;
+struct lw_net_on_nics {
+	size_t *ends;                  /* indexes into run->ends, by NIC */
+	size_t *first;                 /* of each NIC in ends; one more for the end */
+	struct lw_net_op_times *times; /* by rank, made when they are asked for */
+};
+
+/** lw_net_on_nics_make() - Free with lw_net_on_nics_free(), after an error too. Return: LW_OK or LW_ERR_NOMEM. */
+int lw_net_on_nics_make(const struct lw_run *run, struct lw_net_on_nics *ret_on);
+void lw_net_on_nics_free(const struct lw_run *run, struct lw_net_on_nics *on);
+
+/**
+ * lw_net_outside_bytes() - of @bytes that @end, of a rank, moved: while that was in no operation; NAN: it had none.
+ * Return: LW_OK or LW_ERR_NOMEM.
+ */
+int lw_net_outside_bytes(const struct lw_run *run, const struct lw_net_on_nics *on,
+	const struct lw_tcp_end *end, double bytes, double *ret_bytes);
+
+/** lw_net_find_candidates() - of one account. Return: LW_OK or LW_ERR_NOMEM. */
+int lw_net_find_candidates(
+	const struct lw_run *run, const struct lw_net_on_nics *on, struct lw_net_account *account);
+
+/* Accounts of RDMA: of soft RoCE's packets in the interface's, and of the port with the index @index. */
+void lw_net_add_soft_rdma(
+	const struct lw_run *run, const struct lw_net_on_nics *on, struct lw_net_account *account);
+int lw_net_account_port(struct lw_run *run, const struct lw_net_on_nics *on, int32_t index);
+
+#define LW_NET_NO_FOREIGN                                                                          \
+	{                                                                                          \
+		.tx_frac = NAN, .rx_frac = NAN, .with_ns = NAN, .without_ns = NAN                  \
+	}
+
+/**
+ * lw_net_find_foreign() - of an account: what was not the job's in the counted steps (other_step_bytes, foreign).
+ * Return: LW_OK or LW_ERR_NOMEM.
+ */
+int lw_net_find_foreign(
+	const struct lw_run *run, const struct lw_net_on_nics *on, struct lw_net_account *account);
+
 /* The parts, in order. Return: LW_OK or LW_ERR_NOMEM. */
 int lw_net_find_links(struct lw_run *run);
 int lw_net_account(struct lw_run *run);
-void lw_net_add_soft_rdma(const struct lw_run *run, struct lw_net_account *account);
-int lw_net_account_port(
-	struct lw_run *run, int32_t index); /* the NIC of that index, an RDMA port */
-int lw_net_find_candidates(struct lw_run *run, struct lw_net_account *account);
 int lw_net_find_algorithm(struct lw_run *run);
 int lw_net_find_capacity(struct lw_run *run);
 int lw_net_find_slow(struct lw_run *run);

@@ -3,7 +3,8 @@
  * port.c - what an RDMA port moved against what the job asked libibverbs for. What is beyond was posted past it, or by
  * others.
  *
- * A port counts packets, and mostly bytes with all headers. Of a request the packets are known by the MTU of its
+ * A port counts packets, and mostly bytes with all headers, which are of its kind of network: RoCE over IPv4 or IPv6, or
+ * InfiniBand. Of a request the packets are known by the MTU of its
  * path; acknowledgements are at most one for each message and each ACK_EVERY packets. What the peer writes and reads is
  * known where the peer was recorded.
  */
@@ -13,7 +14,10 @@
 #include "analyzer/network/network.h"
 
 enum {
-	HEADER_BYTES = 58, /* Ethernet, IPv4, UDP, the transport's header and checksum */
+	ROCE_BYTES = 58, /* Ethernet, IPv4, UDP, the transport's header and checksum */
+	ROCE_V6_BYTES = 78,
+	INFINIBAND_BYTES = 26, /* local route, transport, both checksums */
+	ACK_BYTES = 4,         /* more in an acknowledgement */
 	ACK_EVERY = 32,
 	LEAST_BYTES = 65536,
 	LEAST_PACKETS = 64
@@ -21,13 +25,26 @@ enum {
 #define LEAST_OTHER_FRAC 0.01 /* of the port: who it may be is worth a word */
 
 struct moved { /* by a port, one way */
-	double bytes, data_packets, ack_packets;
+	double bytes, data_packets, ack_packets, header_bytes;
 	double resent_packets, resent_bytes; /* of these as captured */
 };
 
 static double acks(const struct lw_tcp_end *sender)
 {
 	return (double)(sender->rdma.n_messages + sender->rdma.n_packets / ACK_EVERY);
+}
+
+/* Of each packet of @end. */
+static double packet_header_bytes(const struct lw_tcp_end *end)
+{
+	if (end->rdma.is_infiniband)
+		return INFINIBAND_BYTES;
+	return strchr(end->local, ':') || strchr(end->peer, ':') ? ROCE_V6_BYTES : ROCE_BYTES;
+}
+
+static double packets(const struct moved *moved)
+{
+	return moved->data_packets + moved->ack_packets + moved->resent_packets;
 }
 
 static const struct lw_tcp_end *peer_of(const struct lw_run *run, const struct lw_tcp_end *end)
@@ -90,27 +107,48 @@ static void add_flows(
 	}
 }
 
-/* Queue pairs of the job that use port @port. @is_wire_only: without those whose peer is on it too. */
-static void add_port(const struct lw_run *run, int32_t port, bool is_wire_only, struct moved *tx,
-	struct moved *rx)
+static void add(struct moved *sum, const struct moved *one)
 {
-	const struct lw_tcp_end *end;
+	sum->bytes += one->bytes;
+	sum->data_packets += one->data_packets;
+	sum->ack_packets += one->ack_packets;
+	sum->resent_packets += one->resent_packets;
+	sum->resent_bytes += one->resent_bytes;
+	sum->header_bytes += one->header_bytes;
+}
 
-	lw_vec_foreach (end, &run->ends) {
+/* Queue pairs of the job that use port @port. @is_wire_only: without those whose peer is on it too. */
+static void add_port(const struct lw_run *run, const struct lw_net_on_nics *on, int32_t port,
+	bool is_wire_only, struct moved *tx, struct moved *rx)
+{
+	for (size_t i = on->first[port]; i < on->first[port + 1]; i++) {
+		const struct lw_tcp_end *end = &run->ends.at[on->ends[i]];
 		const struct lw_tcp_end *peer = peer_of(run, end);
+		struct moved out = {0}, in = {0};
 
-		if (!end->is_rdma || end->nic != port || !end->process_id ||
+		if (!end->is_rdma || !end->process_id ||
 			(is_wire_only && peer && peer->nic == port))
 			continue;
-		add_end(run, end, tx, rx);
+		add_end(run, end, &out, &in);
 		if (end->rank != LW_NONE)
-			add_flows(run, end, tx, rx);
+			add_flows(run, end, &out, &in);
+		out.header_bytes = packet_header_bytes(end) * packets(&out) +
+				   ACK_BYTES * out.ack_packets +
+				   (double)end->rdma.more_header_bytes;
+		in.header_bytes = packet_header_bytes(end) * packets(&in) +
+				  ACK_BYTES * in.ack_packets +
+				  (peer ? (double)peer->rdma.more_header_bytes : 0);
+		add(tx, &out);
+		add(rx, &in);
 	}
 }
 
-static double packets(const struct moved *moved)
+/* Of fewer packets, if fewer were counted (acknowledgements are the most that there may be). */
+static double header_bytes(const struct moved *moved, double n_counted)
 {
-	return moved->data_packets + moved->ack_packets + moved->resent_packets;
+	double n = packets(moved);
+
+	return n > n_counted ? moved->header_bytes * n_counted / n : moved->header_bytes;
 }
 
 /* rxe sends by its interface, whose counters have its packets; adapters pass theirs by. */
@@ -119,7 +157,8 @@ static bool is_soft(const struct lw_nic *port)
 	return lw_net_series(port, "completer_retry_err") != NULL;
 }
 
-void lw_net_add_soft_rdma(const struct lw_run *run, struct lw_net_account *account)
+void lw_net_add_soft_rdma(
+	const struct lw_run *run, const struct lw_net_on_nics *on, struct lw_net_account *account)
 {
 	const struct lw_nic *nic = &run->nics.at[account->nic], *port;
 
@@ -131,13 +170,11 @@ void lw_net_add_soft_rdma(const struct lw_run *run, struct lw_net_account *accou
 			port->clock != nic->clock || strcmp(port->on_name, nic->name) != 0 ||
 			!is_soft(port))
 			continue;
-		add_port(run, index, true, &tx, &rx);
+		add_port(run, on, index, true, &tx, &rx);
 		account->job_tx_bytes += tx.bytes + tx.resent_bytes;
 		account->job_rx_bytes += rx.bytes + rx.resent_bytes;
-		account->header_tx_bytes +=
-			HEADER_BYTES * fmin(packets(&tx), fmax(0, account->tx_packets));
-		account->header_rx_bytes +=
-			HEADER_BYTES * fmin(packets(&rx), fmax(0, account->rx_packets));
+		account->header_tx_bytes += header_bytes(&tx, account->tx_packets);
+		account->header_rx_bytes += header_bytes(&rx, account->rx_packets);
 	}
 }
 
@@ -172,12 +209,13 @@ static bool has_others(const struct lw_net_account *account)
 					       (account->tx_packets + account->rx_packets)));
 }
 
-static void fill(const struct lw_run *run, struct lw_net_account *account)
+static void fill(
+	const struct lw_run *run, const struct lw_net_on_nics *on, struct lw_net_account *account)
 {
 	double n_duplicates = lw_net_growth(&run->nics.at[account->nic], "duplicate_request");
 	struct moved tx = {0}, rx = {0};
 
-	add_port(run, account->nic, false, &tx, &rx);
+	add_port(run, on, account->nic, false, &tx, &rx);
 	/* the port's own word, where nothing was captured */
 	rx.resent_packets = fmax(rx.resent_packets, n_duplicates);
 	account->job_tx_bytes = tx.bytes + tx.resent_bytes;
@@ -185,11 +223,8 @@ static void fill(const struct lw_run *run, struct lw_net_account *account)
 	account->job_tx_packets = packets(&tx);
 	account->job_rx_packets = packets(&rx);
 	account->is_packet_counted = !isnan(account->tx_packets) && !isnan(account->rx_packets);
-	/* fmin() takes the one that is known */
-	account->header_tx_bytes =
-		HEADER_BYTES * fmin(account->job_tx_packets, account->tx_packets);
-	account->header_rx_bytes =
-		HEADER_BYTES * fmin(account->job_rx_packets, account->rx_packets);
+	account->header_tx_bytes = header_bytes(&tx, account->tx_packets);
+	account->header_rx_bytes = header_bytes(&rx, account->rx_packets);
 	account->other_tx_packets = beyond(account->tx_packets, account->job_tx_packets);
 	account->other_rx_packets = beyond(account->rx_packets, account->job_rx_packets);
 	account->other_tx_bytes =
@@ -198,7 +233,26 @@ static void fill(const struct lw_run *run, struct lw_net_account *account)
 		beyond(account->rx_bytes, account->job_rx_bytes + account->header_rx_bytes);
 }
 
-int lw_net_account_port(struct lw_run *run, int32_t index)
+/* Of how long its counters were read, the part that the counted steps took. */
+static double step_bytes(const struct lw_run *run, const struct lw_net_account *account)
+{
+	const struct lw_nic_series *series = lw_net_series(&run->nics.at[account->nic], "tx_bytes");
+	const struct lw_rank *rank = run->ranks.n ? &run->ranks.at[0] : NULL;
+	double watched_ns = series ? (double)(series->readings.at[series->readings.n - 1].at_ns -
+					      series->readings.at[0].at_ns)
+				   : 0;
+	double steps_ns = 0;
+
+	if (!rank || !run->network.n_steps || watched_ns <= 0)
+		return NAN;
+	for (size_t s = 0; s < rank->steps.n; s++)
+		if (!rank->steps.at[s].excluded)
+			steps_ns += (double)(rank->steps.at[s].end_ns - rank->steps.at[s].start_ns);
+	return (account->other_tx_bytes + account->other_rx_bytes) *
+	       fmin(1, steps_ns / watched_ns) / (double)run->network.n_steps;
+}
+
+int lw_net_account_port(struct lw_run *run, const struct lw_net_on_nics *on, int32_t index)
 {
 	const struct lw_nic *nic = &run->nics.at[index];
 	struct lw_net_account account = {.nic = index,
@@ -206,17 +260,20 @@ int lw_net_account_port(struct lw_run *run, int32_t index)
 		.rx_bytes = lw_net_growth(nic, "rx_bytes"),
 		.tx_packets = lw_net_growth(nic, "tx_packets"),
 		.rx_packets = lw_net_growth(nic, "rx_packets"),
-		.other_step_bytes = NAN};
+		.unseen_bytes = NAN,
+		.other_step_bytes = NAN,
+		.foreign = LW_NET_NO_FOREIGN};
 	int status;
 
 	if (!(account.tx_bytes + account.rx_bytes >= LEAST_BYTES) &&
 		!(account.tx_packets + account.rx_packets >= LEAST_PACKETS))
 		return LW_OK;
-	fill(run, &account);
+	fill(run, on, &account);
 	if (has_others(&account))
 		account.may_be =
 			"posted past libibverbs (by a GPU, mlx5dv, UCX or DOCA), by a process that was not recorded, by a peer that was not recorded and writes or reads here, or by the kernel (NFS, SMB, NVMe over RDMA)";
-	status = lw_net_find_candidates(run, &account);
+	status = lw_net_find_candidates(run, on, &account);
+	account.other_step_bytes = step_bytes(run, &account);
 	if (status == LW_OK)
 		status = add_unfinished(run, &account);
 	if (status == LW_OK)

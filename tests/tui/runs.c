@@ -200,6 +200,8 @@ static struct make_run captured(void)
 
 	snprintf(sql, sizeof(sql), "%s%s", spec.extra_sql,
 		"UPDATE socket_sample SET sent_bytes = sent_bytes / 4, received_bytes = received_bytes / 4;"
+		"UPDATE tcp_info_sample SET sent_bytes = sent_bytes / 4, acked_bytes = acked_bytes / 4,"
+		" received_bytes = received_bytes / 4, n_segments_out = n_segments_out / 4, n_segments_in = n_segments_in / 4, busy_ns = busy_ns / 4, rwnd_limited_ns = rwnd_limited_ns / 4;"
 		"INSERT INTO capture VALUES(1, 1, 'eth0', '', 'live', 'EN10MB', 128, 0, 1000000000, 9, 0, 0, 0, 0, 0, 0, NULL);"
 		"WITH two(r) AS (VALUES(1), (2)) INSERT INTO flow SELECT r, 1, 'tcp', '10.0.0.' || r, 5000 + r, '10.0.0.' || (3 - r),"
 		" 5003 - r, NULL, r, 1, 3 - r, 0, 0, 1448, 0, 0 FROM two;"

@@ -226,6 +226,44 @@ static void what_a_port_moved_past_libibverbs_is_nobodys(void **state)
 	lw_run_free(run);
 }
 
+/* Headers are those of the network: IPv6 has longer ones, InfiniBand shorter. */
+static void an_honest_port_hides_nothing_on_any_network(void **state)
+{
+	static const struct {
+		const char *sql;
+		double header_bytes;
+	} kinds[] = {
+		{"", 58},
+		{"UPDATE rdma_port SET gid = '2001:db8::' || process_id;"
+		 "UPDATE rdma_qp SET peer_gid = '2001:db8::' || (3 - process_id);",
+			78},
+		{"UPDATE rdma_port SET gid = 'fe80::' || process_id, lid = process_id;"
+		 "UPDATE rdma_qp SET peer_gid = 'fe80::' || (3 - process_id), peer_lid = 3 - process_id;",
+			26},
+	};
+	const double n_acks = 40e6 / 1024 / 32 + 10, n_packets = 40e6 / 1024 + 10 + n_acks;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		double headers = kinds[i].header_bytes * n_packets + 4 * n_acks;
+		const struct lw_net_account *honest, *hidden;
+		struct lw_run *run;
+
+		net_run_begin(2);
+		add_pair(40e6);
+		net_run_add("%s", kinds[i].sql);
+		add_port(0, 40e6 + headers, 40e6 + headers, 0);
+		add_port(1, 41e6 + headers, 40e6 + headers, 0);
+		run = net_run_analyze(2);
+		honest = account_of(run, "mlx0/1");
+		hidden = account_of(run, "mlx1/1");
+		assert_null(honest->may_be);
+		assert_true(honest->other_tx_bytes + honest->other_rx_bytes < 20000);
+		assert_near(hidden->other_tx_bytes, 1e6, 0.02);
+		lw_run_free(run);
+	}
+}
+
 static void what_a_port_sent_again_slows_operations(void **state)
 {
 	const struct lw_net_slowed *slowed;
@@ -254,6 +292,7 @@ int main(void)
 		cmocka_unit_test(of_several_captures_the_jobs_own_counts),
 		cmocka_unit_test(who_is_read_has_sent),
 		cmocka_unit_test(what_a_port_moved_past_libibverbs_is_nobodys),
+		cmocka_unit_test(an_honest_port_hides_nothing_on_any_network),
 		cmocka_unit_test(what_a_port_sent_again_slows_operations),
 	};
 

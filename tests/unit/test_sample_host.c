@@ -180,6 +180,29 @@ static void a_connection_that_is_reset_keeps_what_it_had_moved(void **state)
 	assert_int_equal(ask("SELECT acked_bytes FROM v_tcp WHERE process_id = 7"), 5001);
 }
 
+/* Announced and found before the interfaces of its namespace are: its device is filled in later. */
+static void a_connection_older_than_its_interfaces_gets_its_device(void **state)
+{
+	struct lw_ev_socket socket;
+
+	(void)state;
+	connect_both(&socket);
+	lw_tcp_announce(samplers, 7, lw_netns_key(0), &socket);
+	lw_sample_tcp(samplers);
+	store();
+	assert_int_equal(samplers->devices.n, 0);
+	assert_int_equal(
+		ask("SELECT count(*) FROM tcp_connection WHERE process_id = 7 AND device_id IS NULL"),
+		1);
+	look(1);
+	lw_tcp_finish(samplers);
+	store();
+	assert_int_equal(
+		ask("SELECT count(*) FROM v_tcp WHERE process_id = 7 AND device = 'lo'"), 1);
+	close(connected[0]);
+	close(connected[1]);
+}
+
 static bool is_told(int64_t acked_bytes)
 {
 	const struct lw_tcp_brief *brief;
@@ -232,6 +255,7 @@ int main(void)
 		ONE(sockets_that_cannot_be_opened_are_told),
 		ONE(announcements_of_where_nobody_looks_leave_room_for_others),
 		ONE(a_connection_that_is_reset_keeps_what_it_had_moved),
+		ONE(a_connection_older_than_its_interfaces_gets_its_device),
 		ONE(what_ended_just_before_the_end_is_kept),
 	};
 

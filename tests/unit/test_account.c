@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which NICs have an account, whose the bytes beyond the job's are, and what those did to the steps. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/units.h"
+#include "tests/lib/run_fixture.h"
+#include "tests/unit/net_run.h"
+
+#define HEADERS (40e6 / 1448 * 66)
+
+static void assert_near(double value, double wanted, double frac)
+{
+	if (!(fabs(value - wanted) <= frac * fabs(wanted)))
+		fail_msg("%.6g instead of %.6g", value, wanted);
+}
+
+/* Two ranks, each with a NIC in a namespace of its own. */
+static void begin_pair(double more_tx_bytes, double more_rx_bytes)
+{
+	net_run_begin(2);
+	net_run_exchange(0, 1, 40e6);
+	net_run_add_nic_bytes(0, 40e6 + HEADERS + more_tx_bytes, 40e6 + HEADERS + more_rx_bytes);
+	net_run_add_nic_bytes(1, 40e6 + HEADERS, 40e6 + HEADERS);
+}
+
+/* What rank 0's NIC sends a far end receives. */
+static void add_far_end(int id, const char *addresses, const char *driver)
+{
+	net_run_add(
+		"INSERT INTO device VALUES(%d, 1, 'nic', 'far%d', %d, 50, NULL, 1500, NULL, '%s', '%s', 0, 0, NULL);"
+		"INSERT INTO counter_sample SELECT %d, CASE counter_id WHEN 1 THEN 2 WHEN 2 THEN 1 WHEN 3 THEN 4 ELSE 3 END,"
+		" at_ns, value FROM counter_sample WHERE device_id = 1 AND counter_id < 5;",
+		id, id, id, addresses, driver, id);
+}
+
+static void ends_of_the_host_have_no_account(void **state)
+{
+	struct lw_run *run;
+
+	(void)state;
+	begin_pair(7e6, 0);
+	add_far_end(20, "fe80::1840:feff:fe01:acac", "veth"); /* a port of a bridge */
+	add_far_end(21, "fe80::2 10.0.0.254", "veth");        /* routed */
+	add_far_end(22, "fe80::3 10.0.0.253 fe80::4",
+		"mlx5"); /* a NIC that happens to count the same */
+	run = net_run_analyze(2);
+	assert_int_equal(run->network.accounts.n, 3);
+	assert_string_equal(run->nics.at[run->network.accounts.at[0].nic].name, "eth0");
+	assert_string_equal(run->nics.at[run->network.accounts.at[1].nic].name, "eth1");
+	assert_string_equal(run->nics.at[run->network.accounts.at[2].nic].name, "far22");
+	lw_run_free(run);
+}
+
+static void headers_are_known_without_counted_packets(void **state)
+{
+	struct lw_run *run;
+
+	(void)state;
+	begin_pair(0, 0);
+	net_run_add("DELETE FROM counter_sample WHERE counter_id IN (3, 4);");
+	run = net_run_analyze(2);
+	assert_near(run->network.accounts.at[0].header_tx_bytes, HEADERS, 0.001);
+	assert_true(run->network.accounts.at[0].other_tx_bytes < 1e3);
+	lw_run_free(run);
+}
+
+static void add_other(int id, const char *local, int local_port, const char *peer, int peer_port,
+	double out_bytes, double in_bytes)
+{
+	net_run_add(
+		"INSERT INTO tcp_connection VALUES(%d, 1, NULL, %d, 1, '%s', %d, '%s', %d, 1, 0, 1, 1);"
+		"INSERT INTO tcp_info_sample VALUES(%d, 0, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 0),"
+		" (%d, 1000000000, 1, 1, %.0f, %.0f, %.0f, 0, 0, 9, 9, 0, 0, 0, 0, 1, 0);",
+		id, id, local, local_port, peer, peer_port, id, id, out_bytes, out_bytes, in_bytes);
+}
+
+static void a_service_is_at_the_end_that_has_its_port(void **state)
+{
+	const struct lw_net_account *account;
+	struct lw_run *run;
+
+	(void)state;
+	begin_pair(0, 20e6);
+	add_other(90, "10.0.0.1", 2049, "10.0.0.7", 800, 0, 5e6);    /* an NFS server here */
+	add_other(91, "10.0.0.1", 801, "10.0.0.9", 2049, 0, 4e6);    /* a client of one there */
+	add_other(92, "10.0.0.1", 5005, "10.0.0.8", 49152, 0, 3e6);  /* a client's port by chance */
+	add_other(93, "10.0.0.1", 45678, "10.0.0.8", 49152, 0, 2e6); /* GlusterFS */
+	run = net_run_analyze(2);
+	account = &run->network.accounts.at[0];
+	assert_int_equal(account->candidates.n, 4);
+	assert_string_equal(account->candidates.at[0].text,
+		"another process, port 2049 (NFS) at 10.0.0.1, with 10.0.0.7");
+	assert_string_equal(
+		account->candidates.at[1].text, "another process, port 2049 (NFS) at 10.0.0.9");
+	assert_string_equal(account->candidates.at[2].text,
+		"another process, port 5005 at 10.0.0.1, with 10.0.0.8");
+	assert_string_equal(account->candidates.at[3].text,
+		"another process, port 49152 (GlusterFS) at 10.0.0.8");
+	/* of 20 MB 14 are theirs; the rest is no TCP that was seen */
+	assert_near(account->unseen_bytes, 6e6, 0.01);
+	lw_run_free(run);
+}
+
+static void many_peers_are_added_up_and_none_is_left_out(void **state)
+{
+	const struct lw_net_candidate *one;
+	const struct lw_net_account *account;
+	struct lw_run *run;
+	double bytes = 0;
+	char peer[32];
+
+	(void)state;
+	begin_pair(0, 40e6);
+	for (int i = 0; i < 12; i++) {
+		snprintf(peer, sizeof(peer), "10.1.0.%d", i);
+		add_other(100 + i, "10.0.0.1", 40000 + i, peer, 443, 0, 1e6);
+		add_other(120 + i, "10.0.0.1", 41000 + i, "10.2.0.1", 7000 + i, 0, 1e5 * (i + 1));
+	}
+	run = net_run_analyze(2);
+	account = &run->network.accounts.at[0];
+	assert_int_equal(account->candidates.n, 9);
+	assert_string_equal(account->candidates.at[0].text,
+		"another process, port 443 (https) at 12 addresses");
+	assert_near(account->candidates.at[0].in_bytes, 12e6, 1e-9);
+	assert_int_equal(account->candidates.at[0].n_connections, 12);
+	assert_string_equal(
+		account->candidates.at[1].text, "another process, port 7011 at 10.2.0.1");
+	assert_true(account->candidates.at[8].is_others);
+	assert_string_equal(account->candidates.at[8].text, "5 other connections");
+	lw_vec_foreach (one, &account->candidates)
+		bytes += one->bytes;
+	assert_near(bytes, 12e6 + 7.8e6, 1e-9);
+	lw_run_free(run);
+}
+
+/* Rank 0's NIC, read every 5 ms: others have 30 MB/s from 300 to 600 ms. */
+static void read_often(double other_bytes_per_ms)
+{
+	net_run_add("DELETE FROM counter_sample WHERE device_id = 1;");
+	for (int ms = 0; ms <= 1000; ms += 5) {
+		double part = ms / 1000.0, other_ms = ms < 300 ? 0 : ms > 600 ? 300 : ms - 300;
+
+		net_run_add(
+			"INSERT INTO counter_sample VALUES(1, 1, %d000000, %.0f), (1, 2, %d000000, %.0f), (1, 3, %d000000, %.0f), (1, 4, %d000000, %.0f);",
+			ms, (40e6 + HEADERS) * part, ms,
+			(40e6 + HEADERS) * part + other_bytes_per_ms * other_ms, ms, 28e3 * part,
+			ms, 28e3 * part);
+	}
+}
+
+static void what_others_have_in_the_steps_is_told(void **state)
+{
+	const struct lw_net_foreign *foreign;
+	struct lw_run *run;
+
+	(void)state;
+	begin_pair(0, 0);
+	read_often(30e3);
+	run = net_run_analyze(2);
+	foreign = &run->network.accounts.at[0].foreign;
+	assert_true(foreign->tx_frac < 0.01);
+	assert_true(foreign->rx_frac > 0.1 && foreign->rx_frac < 0.4);
+	assert_true(foreign->n_with >= 5 && foreign->n_without >= 5);
+	assert_near(foreign->with_ns, foreign->without_ns, 0.2);
+	assert_true(run->network.accounts.at[1].foreign.rx_frac < 0.01);
+	assert_int_equal(run->network.accounts.at[1].foreign.n_with, 0);
+	assert_true(isnan(run->network.accounts.at[1].foreign.with_ns));
+	assert_near(run->network.accounts.at[0].other_step_bytes * (double)run->network.n_steps,
+		9e6, 0.001);
+	lw_run_free(run);
+}
+
+/* Each rank has the same address in a container of its own, and knows the others by those of their hosts. */
+static void behind_nat_connections_lead_to_nobody(void **state)
+{
+	struct lw_run *run;
+
+	(void)state;
+	net_run_begin(2);
+	net_run_exchange(0, 1, 40e6);
+	net_run_add("UPDATE tcp_connection SET local_address = '172.17.0.2';"
+		    "UPDATE socket SET local_address = '172.17.0.2';");
+	run = net_run_analyze(2);
+	assert_int_equal(run->network.links.n, 0);
+	assert_non_null(strstr(run->network.evidence,
+		"2 connections of ranks lead to addresses that no rank has"));
+	lw_run_free(run);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ends_of_the_host_have_no_account),
+		cmocka_unit_test(headers_are_known_without_counted_packets),
+		cmocka_unit_test(a_service_is_at_the_end_that_has_its_port),
+		cmocka_unit_test(many_peers_are_added_up_and_none_is_left_out),
+		cmocka_unit_test(behind_nat_connections_lead_to_nobody),
+		cmocka_unit_test(what_others_have_in_the_steps_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);
+}
