@@ -102,10 +102,11 @@ struct lw_packet_flow { /* one direction between two ends, as captured */
 	int32_t from_rank, to_rank; /* as the collector said, else by the addresses of ends */
 	bool is_other;
 	bool is_roce;
-	bool is_whole;      /* its capture kept all of it by the ms: of its own job, or a file */
-	bool is_repeat;     /* another capture saw it too, and that one counts */
-	int64_t clock;      /* of its times; compares with that of a rank */
-	int64_t capture_id; /* of its store */
+	bool is_whole;        /* its capture kept all of it by the ms: of its own job, or a file */
+	bool is_repeat;       /* another capture saw it too, and that one counts */
+	bool is_clock_repeat; /* likewise, of those on its clock */
+	int64_t clock;        /* of its times; compares with that of a rank */
+	int64_t capture_id;   /* of its store */
 	uint64_t n_frames, frame_bytes, n_packets, wire_bytes, payload_bytes, repeated_bytes,
 		n_retransmitted, n_psn_gaps, n_naks;
 	int64_t missing_bytes;
@@ -125,13 +126,17 @@ struct lw_net_link { /* network: from one rank to another, all their connections
 	double packet_bytes;                /* as captured, what was sent twice once; NAN */
 	double busy_bytes_per_s;            /* acked while something was in flight; NAN */
 	double busy_ns, rwnd_limited_frac, sndbuf_limited_frac; /* NAN = not known */
-	double rtt_ns, min_rtt_ns;                              /* median, least; NAN */
+	double rtt_ns, min_rtt_ns; /* median, of the connection that carried most; least; NAN */
+	double rtt_bytes;          /* of that connection */
 	double n_retransmits, n_segments; /* of TCP by TCP_INFO, of RDMA by packets; NAN */
 	double n_psn_gaps,
 		n_naks;   /* RDMA: packets lost before the tap, refused by the other end; NAN */
 	bool is_loopback; /* nothing is lost there: what is sent again was late */
 	double capacity_bytes_per_s; /* of the way out that it leaves by; NAN: no edge, not known */
 	double used_frac;            /* of that, during the steps, by this link alone; NAN */
+	/* TCP, RDMA: payload in captured milliseconds on its sender's clock; that is nearly all */
+	double seen_bytes[2];
+	bool is_captured[2];
 };
 
 struct lw_net_rank { /* network */
@@ -219,10 +224,12 @@ struct lw_net_trouble { /* network: a counter that should not grow, and did */
 struct lw_net_op { /* network: operations of one kind and size in the counted steps */
 	int op;    /* enum lw_coll */
 	uint64_t
-		bytes; /* payload of each; beyond LW_NET_OPS_MAX kinds the last holds the rest too */
+		bytes; /* payload of each; 0 = of all sizes beyond the LW_NET_OPS_MAX of most bytes */
 	uint32_t n;
-	double sent_bytes;     /* by a rank to ranks while one ran, mean */
+	double sent_bytes;     /* by a rank to ranks while one ran, mean; NAN: too short to tell */
 	double expected_bytes; /* by the algorithm that it looks like, mean over ranks; NAN */
+	double mean_ns;        /* that one took */
+	double resolution_ns;  /* of what tells what was sent; NAN */
 };
 
 /* What may hold up an operation, as far as something recorded tells (network/cause.c). */
@@ -242,38 +249,41 @@ enum lw_net_cause {
 
 enum lw_net_against { /* what slowed operations were compared with, the best first */
 	LW_AGAINST_NONE,
-	LW_AGAINST_CALM,    /* those of their kind and size without the cause */
-	LW_AGAINST_FIT,     /* a + b bytes, fitted to those of their kind without any cause */
-	LW_AGAINST_FASTEST, /* the fastest tenth of their kind and size */
+	LW_AGAINST_CALM, /* those of their kind and size without the cause */
+	LW_AGAINST_FIT,  /* a + b bytes, fitted to those of their kind without any cause */
 };
 
 /* network: operations that one cause touched; several may touch the same. */
 struct lw_net_caused {
-	uint32_t n_hit;       /* ran while it was there */
-	uint32_t n_ops;       /* compared: of sizes with something to compare with */
-	uint32_t n_compared;  /* of those: hit */
-	uint32_t n_slowed;    /* of those: slower than without by more than a tenth */
-	uint32_t n_alone;     /* of those: no other cause slowed them */
+	uint32_t n_hit;      /* ran while it was there */
+	uint32_t n_ops;      /* compared: of sizes with something to compare with */
+	uint32_t n_compared; /* of those: hit */
+	uint32_t n_slowed;   /* of those: slower than without by more than a tenth */
+	uint32_t
+		n_unclear; /* of the compared: slower too, but for what else was there, or too few to tell */
+	uint32_t n_alone;     /* of the slowed: no other cause slowed them */
 	double lost_ns;       /* of the slowed: beyond what they take without, added up */
 	double lost_alone_ns; /* of that: in those */
 	double normal_frac;   /* how much longer the slowed ones took, mean */
 	int against;          /* enum lw_net_against, the worst that was used for a slowed one */
 	double resolution_ns; /* of its times */
-	double amount;        /* whole run: segments, ns held, ns with such round trips, counts */
-	int32_t from, to;     /* link with most of it, LW_NONE */
-	int32_t nic;          /* DEVICE: with most of it, LW_NONE */
-	const char *counter;  /* DEVICE: the one that grew most, of the run's nics; NULL */
-	double worst_amount;  /* of that link or counter */
+	double amount; /* whole run: segments (by packets where they were captured), ns held, ns with such round trips, counts */
+	bool is_by_packets;  /* amount and times: of links that were captured */
+	int32_t from, to;    /* link with most of it, LW_NONE */
+	int32_t nic;         /* DEVICE: with most of it, LW_NONE */
+	const char *counter; /* DEVICE: the one that grew most, of the run's nics; NULL */
+	double worst_amount; /* of that link or counter */
 };
 
 struct lw_net_slowed {        /* network: operations that something held up */
 	double n_retransmits; /* whole run, links between ranks; NAN = not known */
 	double frac;          /* of segments sent; NAN */
-	bool is_by_port;      /* RDMA without a capture: what its ports counted, whoever sent it */
+	bool is_by_port; /* RDMA without a capture: NAKs and timeouts that its ports counted, of whatever was sent */
 	int32_t worst_from, worst_to; /* link with most retransmits, LW_NONE */
-	double worst_n;
+	double worst_n, worst_frac;   /* of that link: of its segments; NAN */
 	struct lw_net_caused by[LW_N_CAUSES];
-	uint32_t n_ops, n_hit, n_slowed; /* each operation once, whatever touched it */
+	/* each operation once, whatever touched it: compared; hit; of those: compared; slowed */
+	uint32_t n_ops, n_hit, n_compared, n_slowed;
 	double lost_ns;
 };
 

@@ -95,25 +95,39 @@ static int advise_loss(
 {
 	const struct lw_net_slowed *slowed = &run->network.slowed;
 	const struct lw_net_caused *resent = &slowed->by[LW_CAUSE_RESENT];
-	char unit[2][LW_UNIT_TEXT_BYTES], cost[200] = "", worst[80] = "";
+	char unit[2][LW_UNIT_TEXT_BYTES], cost[200] = "", worst[120] = "";
+	int n = 0;
 
 	if (isnan(slowed->n_retransmits) || slowed->n_retransmits < LEAST_RESENT ||
 		!(slowed->frac >= LW_NET_LOSS_FRAC))
 		return LW_OK;
 	if (slowed->worst_from != LW_NONE)
-		snprintf(worst, sizeof(worst), ", most from rank %d to %d (%.0f)",
+		n = snprintf(worst, sizeof(worst), ", most from rank %d to %d (%.0f",
 			number_of(run, slowed->worst_from), number_of(run, slowed->worst_to),
 			slowed->worst_n);
+	if (n && !isnan(slowed->worst_frac))
+		n += snprintf(worst + n, sizeof(worst) - (size_t)n, ", %.2f %% of what goes there",
+			100 * slowed->worst_frac);
+	if (n)
+		snprintf(worst + n, sizeof(worst) - (size_t)n, ")");
 	if (resent->n_slowed)
 		snprintf(cost, sizeof(cost),
-			"; %u of %u operations that ran meanwhile took longer for it, by %.0f %%, %s in all",
-			resent->n_slowed, resent->n_compared, 100 * resent->normal_frac,
-			lw_ns_format(resent->lost_ns, unit[0]));
+			"; %u of %u operations that ran meanwhile took longer than %s, by %.0f %%, %s in all",
+			resent->n_slowed, resent->n_compared,
+			resent->against == LW_AGAINST_FIT ? "a cost fitted to those without"
+							  : "those without",
+			100 * resent->normal_frac, lw_ns_format(resent->lost_ns, unit[0]));
+	else if (resent->n_compared && !resent->n_unclear)
+		snprintf(cost, sizeof(cost), "; the operations that ran meanwhile took no longer");
+	else if (resent->n_hit)
+		snprintf(cost, sizeof(cost),
+			"; %u operations ran meanwhile, too few of their kind without it: what it cost cannot be told",
+			resent->n_hit);
 	return lw_advise_find(list, self->id,
-		"packets are lost: %.2f %% of %s%s%s. Look at errors and drops of both NICs (ethtool -S), at the switch's buffers%s, and at the cable",
+		"packets are lost: %.2f %s%s%s. Look at errors and drops of both NICs (ethtool -S), at the switch's buffers%s, and at the cable",
 		100 * slowed->frac,
-		slowed->is_by_port ? "what the RDMA ports sent had to be sent again"
-				   : "the segments between ranks were sent again",
+		slowed->is_by_port ? "NAKs and timeouts for 100 packets that the RDMA ports sent"
+				   : "% of the segments between ranks were sent again",
 		worst, cost, slowed->is_by_port ? " and its flow control (PFC, ECN)" : "");
 }
 
@@ -156,6 +170,9 @@ static int find_held(const struct lw_adviser *self, const struct lw_run *run,
 		snprintf(cost, sizeof(cost), "; %u operations were slowed by %.0f %%, %s in all",
 			caused->n_slowed, 100 * caused->normal_frac,
 			lw_ns_format(caused->lost_ns, unit[0]));
+	else if (caused->n_hit && !caused->n_compared)
+		snprintf(cost, sizeof(cost),
+			"; too few operations ran without it: what it cost cannot be told");
 	return lw_advise_find(list, self->id,
 		"%s held back what rank %d sends to rank %d for %.0f %% of the time with data in flight (%s)%s. Look at the sizes that TCP may use %s (host %.64s): raise the third of %s%s%s",
 		limit->what, number_of(run, worst->from), number_of(run, worst->to),

@@ -201,8 +201,13 @@ static void put_ops(struct lw_json *json, const struct lw_run *run)
 	lw_vec_foreach (op, &run->network.ops) {
 		lw_json_object(json, NULL);
 		lw_json_string(json, "op", lw_coll_name(op->op));
-		lw_json_int(json, "bytes", (int64_t)op->bytes);
+		if (op->bytes)
+			lw_json_int(json, "bytes", (int64_t)op->bytes);
+		else
+			lw_json_null(json, "bytes");
 		lw_json_int(json, "n", op->n);
+		lw_json_double(json, "mean_ns", op->mean_ns);
+		lw_json_double(json, "resolution_ns", op->resolution_ns);
 		lw_json_double(json, "sent_bytes", op->sent_bytes);
 		lw_json_double(json, "expected_bytes", op->expected_bytes);
 		lw_json_object_end(json);
@@ -216,8 +221,7 @@ static void put_ops(struct lw_json *json, const struct lw_run *run)
 
 static const char *const against_names[] = {[LW_AGAINST_NONE] = NULL,
 	[LW_AGAINST_CALM] = "those without",
-	[LW_AGAINST_FIT] = "a cost fitted to those without",
-	[LW_AGAINST_FASTEST] = "the fastest tenth of their size"};
+	[LW_AGAINST_FIT] = "a cost fitted to those without"};
 
 static void put_retransmits(struct lw_json *json, const struct lw_run *run)
 {
@@ -231,13 +235,14 @@ static void put_retransmits(struct lw_json *json, const struct lw_run *run)
 	put_rank_number(json, "worst_from", run, slowed->worst_from);
 	put_rank_number(json, "worst_to", run, slowed->worst_to);
 	lw_json_double(json, "worst_n", slowed->worst_n);
+	lw_json_double(json, "worst_frac", slowed->worst_frac);
 	lw_json_int(json, "n_ops", caused->n_ops);
-	lw_json_int(json, "n_ops_meanwhile", caused->n_compared);
+	lw_json_int(json, "n_ops_meanwhile", caused->n_hit);
+	lw_json_int(json, "n_ops_compared", caused->n_compared);
 	lw_json_int(json, "n_ops_slowed", caused->n_slowed);
 	lw_json_double(json, "lost_ns", caused->lost_ns);
 	lw_json_double(json, "slower_frac", caused->normal_frac);
-	lw_json_string(json, "against",
-		against_names[caused->against ? caused->against : LW_AGAINST_CALM]);
+	lw_json_string(json, "against", against_names[caused->against]);
 	lw_json_double(json, "resolution_ns", caused->resolution_ns);
 	lw_json_object_end(json);
 }
@@ -257,6 +262,7 @@ static void put_cause(struct lw_json *json, const struct lw_run *run, int cause)
 	lw_json_int(json, "n_ops_meanwhile", caused->n_hit);
 	lw_json_int(json, "n_ops_compared", caused->n_compared);
 	lw_json_int(json, "n_ops_slowed", caused->n_slowed);
+	lw_json_int(json, "n_ops_unclear", caused->n_unclear);
 	lw_json_int(json, "n_ops_alone", caused->n_alone);
 	lw_json_double(json, "lost_ns", caused->lost_ns);
 	lw_json_double(json, "lost_alone_ns", caused->lost_alone_ns);
@@ -264,6 +270,7 @@ static void put_cause(struct lw_json *json, const struct lw_run *run, int cause)
 	lw_json_string(json, "against", against_names[caused->against]);
 	lw_json_double(json, "resolution_ns", caused->resolution_ns);
 	lw_json_double(json, "amount", caused->amount);
+	lw_json_bool(json, "is_by_packets", caused->is_by_packets);
 	lw_json_double(json, "worst_amount", caused->worst_amount);
 	put_rank_number(json, "worst_from", run, caused->from);
 	put_rank_number(json, "worst_to", run, caused->to);
@@ -280,6 +287,7 @@ static void put_slowed(struct lw_json *json, const struct lw_run *run)
 	lw_json_object(json, "slowed");
 	lw_json_int(json, "n_ops", slowed->n_ops);
 	lw_json_int(json, "n_ops_meanwhile", slowed->n_hit);
+	lw_json_int(json, "n_ops_compared", slowed->n_compared);
 	lw_json_int(json, "n_ops_slowed", slowed->n_slowed);
 	lw_json_double(json, "lost_ns", slowed->lost_ns);
 	lw_json_array(json, "causes");

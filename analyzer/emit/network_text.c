@@ -8,10 +8,9 @@
 #include "analyzer/emit/wrap.h"
 #include "base/units.h"
 
-enum { MAX_LINES = 16, MAX_OPS = 4, LEAST_RETRANSMITS = 10 };
+enum { MAX_LINES = 16, MAX_OPS = 4 };
 
-#define LEAST_RESENT_FRAC 1e-4
-#define LEAST_OTHER_FRAC  0.01 /* of a NIC's bytes: worth a line */
+#define LEAST_OTHER_FRAC 0.01 /* of a NIC's bytes: worth a line */
 
 static void print_line(FILE *out, const char *name, const char *text)
 {
@@ -114,20 +113,11 @@ static void print_links(FILE *out, const struct lw_run *run)
 static void print_ops(FILE *out, const struct lw_run *run)
 {
 	const struct lw_network *net = &run->network;
-	char text[200], unit[3][LW_UNIT_TEXT_BYTES];
+	char text[LW_NET_WORDS_BYTES];
 
-	for (size_t i = 0; i < net->ops.n && i < MAX_OPS; i++) {
-		const struct lw_net_op *op = &net->ops.at[i];
-
-		snprintf(text, sizeof(text), "%u of %s; each rank sent %s meanwhile%s%s (%s)",
-			op->n, lw_bytes_format((double)op->bytes, unit[0]),
-			lw_bytes_format(op->sent_bytes, unit[1]),
-			isnan(op->expected_bytes) ? "" : ", expected ",
-			isnan(op->expected_bytes) ? ""
-						  : lw_bytes_format(op->expected_bytes, unit[2]),
-			net->are_ops_captured ? "packets, to 1 ms" : "samples");
-		print_line(out, lw_coll_name(op->op), text);
-	}
+	for (size_t i = 0; i < net->ops.n && i < MAX_OPS; i++)
+		print_line(out, lw_coll_name(net->ops.at[i].op),
+			lw_net_op_text(run, &net->ops.at[i], text));
 }
 
 static void print_slow(FILE *out, const struct lw_run *run)
@@ -148,27 +138,6 @@ static void print_reach(FILE *out, const struct lw_run *run)
 		print_line(out, "allreduces reach", text);
 }
 
-static void print_resent(FILE *out, const struct lw_run *run)
-{
-	const struct lw_net_slowed *slowed = &run->network.slowed;
-	char text[LW_NET_WORDS_BYTES];
-	size_t n;
-
-	if (isnan(slowed->n_retransmits))
-		return;
-	n = (size_t)snprintf(text, sizeof(text), "%.0f %s", slowed->n_retransmits,
-		slowed->is_by_port ? "packets, by the counters of the RDMA ports" : "segments");
-	if (!isnan(slowed->frac))
-		n += (size_t)snprintf(text + n, sizeof(text) - n, ", %.3g %% of what was sent",
-			100 * slowed->frac);
-	if (slowed->worst_from != LW_NONE && slowed->n_retransmits >= LEAST_RETRANSMITS)
-		n += (size_t)snprintf(text + n, sizeof(text) - n,
-			", most from rank %d to %d (%.0f)", number_of(run, slowed->worst_from),
-			number_of(run, slowed->worst_to), slowed->worst_n);
-	lw_caused_ops_text(&slowed->by[LW_CAUSE_RESENT], text, &n);
-	print_line(out, "sent again", text);
-}
-
 /* Queues fill, and counters grow, without harm: they have a line when something was slowed. What held TCP back has one anyway. */
 static void print_slowed(FILE *out, const struct lw_run *run)
 {
@@ -176,7 +145,8 @@ static void print_slowed(FILE *out, const struct lw_run *run)
 	char text[LW_NET_WORDS_BYTES];
 	int n_lines = 0;
 
-	print_resent(out, run);
+	if (*lw_resent_text(run, text))
+		print_line(out, "sent again", text);
 	for (int c = 0; c < LW_N_CAUSES; c++) {
 		bool is_held = c == LW_CAUSE_WINDOW || c == LW_CAUSE_BUFFER;
 

@@ -6,6 +6,9 @@
 #include "analyzer/emit/report.h"
 #include "base/units.h"
 
+enum { LEAST_RETRANSMITS = 10, N_EDGES = 2 };
+#define SAME_FRAC 0.1
+
 static int number_of(const struct lw_run *run, int32_t rank)
 {
 	return run->ranks.at[rank].rank;
@@ -107,24 +110,28 @@ static void add_what(const struct lw_run *run, int cause, char *text, size_t *n)
 			amount_text(cause, caused->worst_amount, unit[1]));
 }
 
-void lw_caused_ops_text(
-	const struct lw_net_caused *caused, char text[LW_NET_WORDS_BYTES], size_t *n)
+static const char *const against[] = {[LW_AGAINST_NONE] = "",
+	[LW_AGAINST_CALM] = "",
+	[LW_AGAINST_FIT] = ", against a cost fitted to those without"};
+
+static void add_ops(const struct lw_net_caused *caused, char text[LW_NET_WORDS_BYTES], size_t *n)
 {
-	static const char *const against[] = {[LW_AGAINST_NONE] = "",
-		[LW_AGAINST_CALM] = "",
-		[LW_AGAINST_FIT] = ", against a cost fitted to those without",
-		[LW_AGAINST_FASTEST] = ", against the fastest tenth of their size"};
 	char unit[2][LW_UNIT_TEXT_BYTES];
 
 	if (!caused->n_hit)
 		return;
-	append(text, n, "; %u", caused->n_compared ? caused->n_compared : caused->n_hit);
-	if (caused->n_compared)
+	append(text, n, "; %u", caused->n_hit);
+	if (caused->n_compared == caused->n_hit)
 		append(text, n, " of %u", caused->n_ops);
 	append(text, n, " operations ran meanwhile (times within %s)",
 		lw_ns_format(caused->resolution_ns, unit[0]));
+	if (caused->n_compared && caused->n_compared < caused->n_hit)
+		append(text, n, "; %u of them can be compared", caused->n_compared);
 	if (!caused->n_compared)
-		append(text, n, ", none of their kind without: what it cost cannot be told");
+		append(text, n, ", too few of their kind without: what it cost cannot be told");
+	else if (!caused->n_slowed && caused->n_unclear)
+		append(text, n, ", %u of them slow, but not by this as far as can be told",
+			caused->n_unclear);
 	else if (!caused->n_slowed)
 		append(text, n, ", no slower than others");
 	else
@@ -138,13 +145,58 @@ void lw_caused_ops_text(
 		append(text, n, " (something else did too)");
 }
 
+/* Of TCP: what was counted of packets where those were captured, if it is another number than TCP's own. */
+static void add_captured(const struct lw_run *run, char *text, size_t *n)
+{
+	const struct lw_net_slowed *slowed = &run->network.slowed;
+	double captured = slowed->by[LW_CAUSE_RESENT].amount;
+	const struct lw_net_link *link;
+
+	lw_vec_foreach (link, &run->network.links)
+		if (link->rdma_bytes > 0)
+			return;
+	if (slowed->by[LW_CAUSE_RESENT].is_by_packets &&
+		fabs(captured - slowed->n_retransmits) >
+			SAME_FRAC * fmax(captured, slowed->n_retransmits))
+		append(text, n, " by TCP, %.0f by captured packets", captured);
+}
+
+const char *lw_resent_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES])
+{
+	const struct lw_net_slowed *slowed = &run->network.slowed;
+	size_t n = 0;
+
+	text[0] = '\0';
+	if (isnan(slowed->n_retransmits))
+		return text;
+	append(text, &n, "%.0f %s", slowed->n_retransmits,
+		slowed->is_by_port ? "NAKs and timeouts, by the counters of the RDMA ports"
+				   : "segments");
+	add_captured(run, text, &n);
+	if (!isnan(slowed->frac))
+		append(text, &n,
+			slowed->is_by_port ? ", %.3g for 100 packets that they sent"
+					   : ", %.3g %% of what was sent",
+			100 * slowed->frac);
+	if (slowed->worst_from != LW_NONE && slowed->n_retransmits >= LEAST_RETRANSMITS) {
+		append(text, &n, ", most from rank %d to %d (%.0f",
+			number_of(run, slowed->worst_from), number_of(run, slowed->worst_to),
+			slowed->worst_n);
+		if (!isnan(slowed->worst_frac))
+			append(text, &n, ", %.3g %% of that link's", 100 * slowed->worst_frac);
+		append(text, &n, ")");
+	}
+	add_ops(&slowed->by[LW_CAUSE_RESENT], text, &n);
+	return text;
+}
+
 const char *lw_caused_text(const struct lw_run *run, int cause, char text[LW_NET_WORDS_BYTES])
 {
 	size_t n = 0;
 
 	text[0] = '\0';
 	add_what(run, cause, text, &n);
-	lw_caused_ops_text(&run->network.slowed.by[cause], text, &n);
+	add_ops(&run->network.slowed.by[cause], text, &n);
 	return text;
 }
 
@@ -170,9 +222,39 @@ const char *lw_slowed_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTE
 	else if (most->counter)
 		append(text, &n, ", %s of %s (%s)", most->counter, run->nics.at[most->nic].name,
 			lw_nic_owner_text(run, &run->nics.at[most->nic], owner));
+	append(text, &n, "%s", against[most->against]);
 	for (caused = slowed->by; caused < slowed->by + LW_N_CAUSES; caused++)
 		if (caused != most && caused->n_slowed)
 			append(text, &n, "; %s",
 				lw_net_cause_name((enum lw_net_cause)(caused - slowed->by)));
+	return text;
+}
+
+/* ---- bytes of operations --------------------------------------------------------------------------- */
+
+const char *lw_net_op_text(
+	const struct lw_run *run, const struct lw_net_op *op, char text[LW_NET_WORDS_BYTES])
+{
+	const char *source = run->network.are_ops_captured ? "packets" : "samples";
+	char unit[2][LW_UNIT_TEXT_BYTES];
+	size_t n = 0;
+
+	text[0] = '\0';
+	append(text, &n, "%u of %s", op->n,
+		op->bytes ? lw_bytes_format((double)op->bytes, unit[0]) : "other sizes");
+	if (isnan(op->sent_bytes)) {
+		append(text, &n, "; %s each, too short to tell what was sent meanwhile",
+			lw_ns_format(op->mean_ns, unit[0]));
+		if (!isnan(op->resolution_ns))
+			append(text, &n, " (%s, to %s)", source,
+				lw_ns_format(op->resolution_ns, unit[1]));
+		return text;
+	}
+	append(text, &n, "; each rank sent %s meanwhile", lw_bytes_format(op->sent_bytes, unit[0]));
+	if (!isnan(op->expected_bytes))
+		append(text, &n, ", expected %s", lw_bytes_format(op->expected_bytes, unit[0]));
+	append(text, &n, " (%s, to %s: within %.0f %%)", source,
+		lw_ns_format(op->resolution_ns, unit[0]),
+		ceil(100 * N_EDGES * op->resolution_ns / op->mean_ns));
 	return text;
 }

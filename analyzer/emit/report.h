@@ -31,9 +31,12 @@ const char *lw_reach_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES
 /** lw_caused_text() - of one enum lw_net_cause: how much there was, and what operations lost to it. Return: @text. */
 const char *lw_caused_text(const struct lw_run *run, int cause, char text[LW_NET_WORDS_BYTES]);
 
-/** lw_caused_ops_text() - of that the operations, appended at @n. */
-void lw_caused_ops_text(
-	const struct lw_net_caused *caused, char text[LW_NET_WORDS_BYTES], size_t *n);
+/** lw_resent_text() - how much was sent again, and what operations lost to it; "" = not known. Return: @text. */
+const char *lw_resent_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES]);
+
+/** lw_net_op_text() - what was sent while operations of one kind and size ran, or why that is not known. Return: @text. */
+const char *lw_net_op_text(
+	const struct lw_run *run, const struct lw_net_op *op, char text[LW_NET_WORDS_BYTES]);
 
 /** lw_slowed_text() - all causes in a line, the one that cost most first; "" = nothing was slowed. Return: @text. */
 const char *lw_slowed_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES]);

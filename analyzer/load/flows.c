@@ -131,13 +131,17 @@ static bool is_same_capture(const struct lw_packet_flow *x, const struct lw_pack
 	return x->store == y->store && x->capture_id == y->capture_id;
 }
 
-/* Of the better ones that count: a job has few captures. */
-static bool is_repeat(const struct seen *first, const struct seen *one)
+/* Of the better ones that count: a job has few captures. @by_clock: on its own clock. */
+static bool is_repeat(const struct seen *first, const struct seen *one, bool by_clock)
 {
-	for (size_t i = 0; first < one && i < MAX_CAPTURES; first++, i++)
-		if (!first->flow->is_repeat && is_same_time(first->flow, one->flow) &&
-			!is_same_capture(first->flow, one->flow))
+	for (size_t i = 0; first < one && i < MAX_CAPTURES; first++, i++) {
+		const struct lw_packet_flow *flow = first->flow;
+		bool counts = by_clock ? !flow->is_clock_repeat && flow->clock == one->flow->clock
+				       : !flow->is_repeat;
+
+		if (counts && is_same_time(flow, one->flow) && !is_same_capture(flow, one->flow))
 			return true;
+	}
 	return false;
 }
 
@@ -148,10 +152,9 @@ static size_t mark_repeats(struct seen *seen, size_t n)
 	for (size_t i = 1; i < n; i++) {
 		if (compare_identity(seen[first].flow, seen[i].flow))
 			first = i;
-		if (!is_repeat(&seen[first], &seen[i]))
-			continue;
-		seen[i].flow->is_repeat = true;
-		n_repeats++;
+		seen[i].flow->is_clock_repeat = is_repeat(&seen[first], &seen[i], true);
+		seen[i].flow->is_repeat = is_repeat(&seen[first], &seen[i], false);
+		n_repeats += seen[i].flow->is_repeat;
 	}
 	return n_repeats;
 }
@@ -191,14 +194,16 @@ static uint64_t count(sqlite3_stmt *row, int column)
 	return value > 0 && value <= LW_LOAD_BYTES_MAX ? (uint64_t)value : 0;
 }
 
-/* A repeat is of use where it shows a rank's packets on the clock of its own recording. */
+/* A repeat is of use where it shows a rank's packets on the rank's clock, or in its own recording. */
 static bool needs_bins(const struct lw_run *run, const struct lw_packet_flow *flow)
 {
 	const int32_t ends[] = {flow->from_rank, flow->to_rank};
 
 	for (size_t i = 0; i < 2; i++)
 		if (ends[i] != LW_NONE &&
-			(!flow->is_repeat || run->ranks.at[ends[i]].store == flow->store))
+			(!flow->is_repeat || run->ranks.at[ends[i]].store == flow->store ||
+				(!flow->is_clock_repeat &&
+					run->ranks.at[ends[i]].clock == flow->clock)))
 			return true;
 	return false;
 }

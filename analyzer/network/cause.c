@@ -28,7 +28,14 @@
 #define QUEUE_FACTOR 2
 enum { QUEUE_NS = 1000000, LEAST_BUSY_READINGS = 8, BIN_NS = 1000000 };
 
+struct sources { /* of one run */
+	struct lw_run *run;
+	struct lw_net_index index;
+	bool *is_used; /* by nic: by connections between ranks */
+};
+
 struct finding { /* what a cause adds to, of one rank */
+	const struct sources *sources;
 	struct lw_run *run;
 	struct lw_intervals *when;
 	struct lw_net_caused *caused;
@@ -88,26 +95,33 @@ static uint64_t n_troubles(
 	return flow->from_rank == r ? bin->n_retransmitted + bin->n_psn_gaps : bin->n_naks;
 }
 
-/* @is_captured: of TCP, of RDMA. */
-static void add_bins(struct finding *finding, int32_t r, bool is_captured[2])
+static bool is_link_captured(struct lw_run *run, int32_t from, int32_t to, bool is_rdma)
 {
-	const struct lw_run *run = finding->run;
-	const struct lw_packet_flow *flow;
+	const struct lw_net_link *link = lw_net_link_of(run, from, to);
+
+	return link && link->is_captured[is_rdma];
+}
+
+/* Of links that were captured. What is refused on the way back tells of the way out; what is read goes back only. */
+static void add_bins(struct finding *finding, int32_t r)
+{
+	const struct lw_net_index *index = &finding->sources->index;
 	const struct lw_packet_bin *bin;
 
-	lw_vec_foreach (flow, &run->flows) {
-		bool is_out = flow->from_rank == r;
+	for (size_t i = index->first_flow[r]; i < index->first_flow[r + 1]; i++) {
+		const struct lw_packet_flow *flow = index->flows[i];
+		int32_t peer = flow->from_rank == r ? flow->to_rank : flow->from_rank;
 
-		if ((!is_out && flow->to_rank != r) || flow->from_rank == LW_NONE ||
-			flow->to_rank == LW_NONE || !flow->bins.n ||
-			flow->clock != run->ranks.at[r].clock)
+		if (!lw_net_shows(finding->run, flow, r) ||
+			(!is_link_captured(finding->run, r, peer, flow->is_roce) &&
+				!is_link_captured(finding->run, peer, r, flow->is_roce)))
 			continue;
-		is_captured[flow->is_roce] |= is_out;
+		finding->caused->is_by_packets = true;
 		lw_vec_foreach (bin, &flow->bins) {
 			uint64_t n = n_troubles(flow, bin, r);
 
 			if (n)
-				add_of_link(finding, r, is_out ? flow->to_rank : flow->from_rank,
+				add_of_link(finding, r, peer,
 					(struct lw_interval){bin->bin_ns, bin->bin_ns + BIN_NS},
 					(double)n);
 		}
@@ -117,15 +131,19 @@ static void add_bins(struct finding *finding, int32_t r, bool is_captured[2])
 /* RDMA that was not captured: all of the ports that @r sends by, which do not say to whom. */
 static void add_ports(struct finding *finding, int32_t r)
 {
+	const struct lw_net_index *index = &finding->sources->index;
 	struct lw_run *run = finding->run;
 	bool *is_known = calloc(run->nics.n + 1, sizeof(*is_known));
-	const struct lw_tcp_end *end;
 
-	if (!is_known)
+	if (!is_known) {
+		finding->status = lw_fail(LW_ERR_NOMEM, "no memory");
 		return;
-	lw_vec_foreach (end, &run->ends) {
-		if (end->rank != r || !end->is_rdma || !lw_net_is_between_ranks(end) ||
-			end->nic == LW_NONE || is_known[end->nic])
+	}
+	for (size_t i = index->first_end[r]; i < index->first_end[r + 1]; i++) {
+		const struct lw_tcp_end *end = index->ends[i];
+
+		if (!end->is_rdma || !lw_net_is_between_ranks(end) || end->nic == LW_NONE ||
+			is_link_captured(run, r, end->peer_rank, true) || is_known[end->nic])
 			continue;
 		is_known[end->nic] = true;
 		for (size_t c = 0; c < LW_NET_N_RESENT_COUNTERS; c++)
@@ -138,6 +156,8 @@ static void add_ports(struct finding *finding, int32_t r)
 
 static void add_resent(struct finding *finding, const struct lw_tcp_end *end)
 {
+	if (is_link_captured(finding->run, end->rank, end->peer_rank, false))
+		return; /* packets tell */
 	for (size_t i = 1; i < end->tcp.n; i++) {
 		const struct lw_tcp_reading *a = &end->tcp.at[i - 1], *b = a + 1;
 
@@ -234,17 +254,17 @@ static void add_queue(struct finding *finding, const struct lw_tcp_end *end)
 
 /* ---- counters of devices ------------------------------------------------------------------------- */
 
-static bool is_on_host(const struct lw_run *run, const struct lw_nic *nic, int32_t r)
+static bool is_on_host(const struct sources *sources, const struct lw_nic *nic, int32_t r)
 {
-	const struct lw_tcp_end *end;
+	const struct lw_net_index *index = &sources->index;
 	bool has_any = false;
 
-	if (run->ranks.at[r].store != nic->store)
+	if (sources->run->ranks.at[r].store != nic->store)
 		return false;
-	lw_vec_foreach (end, &run->ends)
-		if (end->rank == r && end->nic != LW_NONE) {
+	for (size_t i = index->first_end[r]; i < index->first_end[r + 1]; i++)
+		if (index->ends[i]->nic != LW_NONE) {
 			has_any = true;
-			if (run->nics.at[end->nic].host_id == nic->host_id)
+			if (sources->run->nics.at[index->ends[i]->nic].host_id == nic->host_id)
 				return true;
 		}
 	return !has_any;
@@ -254,27 +274,27 @@ static bool is_on_host(const struct lw_run *run, const struct lw_nic *nic, int32
  * A rank's by its connections. What serves no connection that was seen serves all ranks of its host: the queues of
  * CPUs, ports of what posts past libibverbs, the NIC of a RoCE port; but no NIC where TCP goes by another.
  */
-static bool is_device_of(const struct lw_run *run, int32_t index, int32_t r)
+static bool is_device_of(const struct sources *sources, int32_t nic_index, int32_t r)
 {
-	const struct lw_nic *nic = &run->nics.at[index];
-	const struct lw_tcp_end *end;
-	bool is_anyones = false, is_tcp_elsewhere = false, has_rdma = false;
+	const struct lw_net_index *index = &sources->index;
+	const struct lw_run *run = sources->run;
+	const struct lw_nic *nic = &run->nics.at[nic_index];
+	bool is_tcp_elsewhere = false, has_rdma = false;
 
-	lw_vec_foreach (end, &run->ends) {
-		bool is_by_it = end->nic != LW_NONE && run->nics.at[end->nic].same_as == index;
+	for (size_t i = index->first_end[r]; i < index->first_end[r + 1]; i++) {
+		const struct lw_tcp_end *end = index->ends[i];
 
 		if (!lw_net_is_between_ranks(end))
 			continue;
-		if (is_by_it && end->rank == r)
+		if (end->nic != LW_NONE && run->nics.at[end->nic].same_as == nic_index)
 			return true;
-		is_anyones |= is_by_it;
-		is_tcp_elsewhere |= end->rank == r && end->nic != LW_NONE && !end->is_rdma;
-		has_rdma |= end->rank == r && end->is_rdma;
+		is_tcp_elsewhere |= end->nic != LW_NONE && !end->is_rdma;
+		has_rdma |= end->is_rdma;
 	}
-	if (is_anyones || nic->is_loopback ||
+	if (sources->is_used[nic_index] || nic->is_loopback ||
 		(!strcmp(nic->kind, "nic") && is_tcp_elsewhere && !has_rdma))
 		return false;
-	return is_on_host(run, nic, r);
+	return is_on_host(sources, nic, r);
 }
 
 static void add_devices(struct finding *finding, int32_t r)
@@ -283,7 +303,7 @@ static void add_devices(struct finding *finding, int32_t r)
 	const struct lw_net_trouble *trouble;
 
 	lw_vec_foreach (trouble, &run->network.troubles) {
-		if (!is_device_of(run, trouble->nic, r))
+		if (!is_device_of(finding->sources, trouble->nic, r))
 			continue;
 		if (trouble->n > finding->caused->worst_amount) {
 			finding->caused->amount = finding->caused->worst_amount = trouble->n;
@@ -299,7 +319,7 @@ static void add_devices(struct finding *finding, int32_t r)
 
 static const struct {
 	const char *name;
-	void (*by_packets)(struct finding *finding, int32_t r, bool is_captured[2]);
+	void (*by_packets)(struct finding *finding, int32_t r);
 	void (*by_end)(struct finding *finding, const struct lw_tcp_end *end);
 	void (*by_port)(struct finding *finding, int32_t r); /* RDMA that was not captured */
 	void (*by_device)(struct finding *finding, int32_t r);
@@ -328,20 +348,20 @@ bool lw_net_cause_is_account(enum lw_net_cause cause)
 	return causes[cause].is_account;
 }
 
-static int find_of_rank(
-	struct lw_run *run, int c, int32_t r, struct lw_intervals *when, double *link_amounts)
+static int find_of_rank(const struct sources *sources, int c, int32_t r, struct lw_intervals *when,
+	double *link_amounts)
 {
+	const struct lw_net_index *index = &sources->index;
+	struct lw_run *run = sources->run;
 	struct lw_net_caused *caused = &run->network.slowed.by[c];
-	struct finding finding = {run, when, caused, link_amounts, 0, 0, LW_OK};
-	const struct lw_tcp_end *end;
-	bool is_captured[2] = {false, false};
+	struct finding finding = {sources, run, when, caused, link_amounts, 0, 0, LW_OK};
 
 	if (causes[c].by_packets)
-		causes[c].by_packets(&finding, r, is_captured);
-	lw_vec_foreach (end, &run->ends)
-		if (causes[c].by_end && !is_captured[false] && is_way_out(run, end, r))
-			causes[c].by_end(&finding, end);
-	if (causes[c].by_port && !is_captured[true])
+		causes[c].by_packets(&finding, r);
+	for (size_t i = index->first_end[r]; i < index->first_end[r + 1]; i++)
+		if (causes[c].by_end && is_way_out(run, index->ends[i], r))
+			causes[c].by_end(&finding, index->ends[i]);
+	if (causes[c].by_port)
 		causes[c].by_port(&finding, r);
 	if (causes[c].by_device)
 		causes[c].by_device(&finding, r);
@@ -352,28 +372,44 @@ static int find_of_rank(
 	return finding.status;
 }
 
-int lw_net_find_touched(struct lw_run *run, struct lw_net_touched *touched)
+static int find_cause(
+	const struct sources *sources, int c, struct lw_net_touched *touched, double *link_amounts)
 {
-	struct lw_network *net = &run->network;
-	double *link_amounts = calloc(net->links.n + 1, sizeof(*link_amounts));
+	struct lw_network *net = &sources->run->network;
+	struct lw_net_caused *caused = &net->slowed.by[c];
 	int status = LW_OK;
 
-	if (!link_amounts)
-		return lw_fail(LW_ERR_NOMEM, "no memory");
-	for (int c = 0; c < LW_N_CAUSES && status == LW_OK; c++) {
-		struct lw_net_caused *caused = &net->slowed.by[c];
+	caused->from = caused->to = caused->nic = LW_NONE;
+	for (size_t r = 0; r < sources->run->ranks.n && status == LW_OK; r++)
+		status = find_of_rank(sources, c, (int32_t)r, &touched[r].by[c], link_amounts);
+	for (size_t i = 0; i < net->links.n; i++)
+		if (link_amounts[i] > caused->worst_amount) {
+			caused->worst_amount = link_amounts[i];
+			caused->from = net->links.at[i].from;
+			caused->to = net->links.at[i].to;
+		}
+	return status;
+}
 
-		memset(link_amounts, 0, (net->links.n + 1) * sizeof(*link_amounts));
-		caused->from = caused->to = caused->nic = LW_NONE;
-		for (size_t r = 0; r < run->ranks.n && status == LW_OK; r++)
-			status = find_of_rank(run, c, (int32_t)r, &touched[r].by[c], link_amounts);
-		for (size_t i = 0; i < net->links.n; i++)
-			if (link_amounts[i] > caused->worst_amount) {
-				caused->worst_amount = link_amounts[i];
-				caused->from = net->links.at[i].from;
-				caused->to = net->links.at[i].to;
-			}
+int lw_net_find_touched(struct lw_run *run, struct lw_net_touched *touched)
+{
+	size_t n_links = run->network.links.n + 1;
+	double *link_amounts = calloc(n_links, sizeof(*link_amounts));
+	struct sources sources = {
+		.run = run, .is_used = calloc(run->nics.n + 1, sizeof(*sources.is_used))};
+	const struct lw_tcp_end *end;
+	int status = link_amounts && sources.is_used ? lw_net_index_make(run, &sources.index)
+						     : lw_fail(LW_ERR_NOMEM, "no memory");
+
+	lw_vec_foreach (end, &run->ends)
+		if (status == LW_OK && lw_net_is_between_ranks(end) && end->nic != LW_NONE)
+			sources.is_used[run->nics.at[end->nic].same_as] = true;
+	for (int c = 0; c < LW_N_CAUSES && status == LW_OK; c++) {
+		memset(link_amounts, 0, n_links * sizeof(*link_amounts));
+		status = find_cause(&sources, c, touched, link_amounts);
 	}
+	lw_net_index_free(&sources.index);
+	free(sources.is_used);
 	free(link_amounts);
 	return status;
 }

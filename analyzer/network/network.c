@@ -54,7 +54,7 @@ static void add(double *sum, double value)
 		*sum = (isnan(*sum) ? 0 : *sum) + value;
 }
 
-/* Median of its readings; of several connections, of the one that carried more than the others. */
+/* Median of its readings; of several connections, of the one that carried most. */
 static int add_rtt(struct lw_net_link *link, const struct lw_tcp_end *end)
 {
 	double *rtts_ns = calloc(end->tcp.n + 1, sizeof(*rtts_ns));
@@ -66,8 +66,10 @@ static int add_rtt(struct lw_net_link *link, const struct lw_tcp_end *end)
 	lw_vec_foreach (reading, &end->tcp)
 		if (reading->rtt_ns > 0)
 			rtts_ns[n++] = (double)reading->rtt_ns;
-	if (n && (isnan(link->rtt_ns) || 2 * lw_end_sent_bytes(end) > link->run_bytes))
+	if (n && (isnan(link->rtt_ns) || lw_end_sent_bytes(end) > link->rtt_bytes)) {
 		link->rtt_ns = lw_net_median(rtts_ns, n);
+		link->rtt_bytes = lw_end_sent_bytes(end);
+	}
 	free(rtts_ns);
 	return LW_OK;
 }
@@ -280,15 +282,15 @@ static void forget(struct lw_network *net)
 		.slow_rank = LW_NONE,
 		.others_bytes_per_s = NAN,
 		.server = {.rank = LW_NONE, .in_frac = NAN, .out_frac = NAN},
-		.slowed = {.worst_from = LW_NONE, .worst_to = LW_NONE},
+		.slowed = {.worst_from = LW_NONE, .worst_to = LW_NONE, .worst_frac = NAN},
 		.reach = {.rank = LW_NONE, .fitted_frac = NAN, .mean_frac = NAN}};
 }
 
 int lw_run_network(struct lw_run *run)
 {
-	static int (*const parts[])(struct lw_run *) = {lw_net_find_links, lw_net_account,
-		lw_net_find_algorithm, lw_net_find_capacity, lw_net_find_slow, lw_net_find_ops,
-		lw_net_find_slowed};
+	static int (*const parts[])(struct lw_run *) = {lw_net_find_links, lw_net_find_captured,
+		lw_net_account, lw_net_find_algorithm, lw_net_find_capacity, lw_net_find_slow,
+		lw_net_find_ops, lw_net_find_slowed};
 	int status = LW_OK;
 
 	forget(&run->network);

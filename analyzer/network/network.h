@@ -98,6 +98,23 @@ struct lw_net_level {
 struct lw_net_level lw_net_level_of(
 	const struct lw_net_rate *rates, size_t n, double spread_frac, double apart_factor);
 
+/**
+ * lw_net_shows() - @flow tells of packets between ranks when @r sent or received them: by @r's clock, and each once, however
+ * many captures saw it.
+ */
+bool lw_net_shows(const struct lw_run *run, const struct lw_packet_flow *flow, int32_t r);
+
+/* By rank r: ends[first_end[r]] to before ends[first_end[r + 1]]; flows between it and another rank likewise. */
+struct lw_net_index {
+	const struct lw_tcp_end **ends;
+	const struct lw_packet_flow **flows;
+	size_t *first_end, *first_flow;
+};
+
+/** lw_net_index_make() - of all ends and flows of @run. Return: LW_OK or LW_ERR_NOMEM; free with lw_net_index_free(). */
+int lw_net_index_make(const struct lw_run *run, struct lw_net_index *index);
+void lw_net_index_free(struct lw_net_index *index);
+
 /* When one rank was touched by each cause: disjoint, ascending. */
 struct lw_net_touched {
 	struct lw_intervals by[LW_N_CAUSES];
@@ -113,7 +130,7 @@ int lw_net_find_touched(struct lw_run *run, struct lw_net_touched *touched);
 /** lw_net_merge() - sort, and make one of those that overlap. */
 void lw_net_merge(struct lw_intervals *intervals);
 
-/** lw_net_cause_is_state() - it lasts: where it always is there, no operation stands for those without. */
+/** lw_net_cause_is_state() - it lasts, and holds up what is usual: the median of what it touches. */
 bool lw_net_cause_is_state(enum lw_net_cause cause);
 
 /** lw_net_cause_is_account() - TCP itself counts how long it was held up by it: no coincidence. */
@@ -125,7 +142,7 @@ static inline bool lw_net_is_between_ranks(const struct lw_tcp_end *end)
 	return end->rank != LW_NONE && end->peer_rank != LW_NONE && end->rank != end->peer_rank;
 }
 
-/* What RDMA ports count when packets have to be sent again; in packets, all of the port. */
+/* NAKs and timeouts that RDMA ports count, of the whole port; each may make many packets be sent again. */
 enum { LW_NET_N_RESENT_COUNTERS = 7 };
 extern const char *const lw_net_resent_counters[LW_NET_N_RESENT_COUNTERS];
 
@@ -174,6 +191,7 @@ int lw_net_find_foreign(
 
 /* The parts, in order. Return: LW_OK or LW_ERR_NOMEM. */
 int lw_net_find_links(struct lw_run *run);
+int lw_net_find_captured(struct lw_run *run);
 int lw_net_account(struct lw_run *run);
 int lw_net_find_algorithm(struct lw_run *run);
 int lw_net_find_capacity(struct lw_run *run);

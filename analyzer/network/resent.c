@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resent.c - how much was sent again between ranks: by connections, by packets of RDMA, else by what its ports count. */
+/*
+ * resent.c - how much was sent again between ranks: by connections, by packets of RDMA, else what its ports count.
+ *
+ * Ports count events (a NAK, a timeout), each of which may make many packets be sent again: never packets.
+ */
 #include <math.h>
 #include <stdlib.h>
 
@@ -36,6 +40,9 @@ static void count_ports(struct lw_run *run, bool *has_port)
 	slowed->is_by_port = true;
 	slowed->n_retransmits = n;
 	slowed->frac = n_packets > 0 ? n / n_packets : (double)NAN;
+	slowed->worst_from = slowed->worst_to = LW_NONE; /* those of TCP beside it */
+	slowed->worst_n = 0;
+	slowed->worst_frac = NAN;
 }
 
 static void count_links(struct lw_run *run)
@@ -55,6 +62,9 @@ static void count_links(struct lw_run *run)
 			slowed->worst_n = link->n_retransmits;
 			slowed->worst_from = link->from;
 			slowed->worst_to = link->to;
+			slowed->worst_frac = link->n_segments > 0
+						     ? link->n_retransmits / link->n_segments
+						     : (double)NAN;
 		}
 	}
 	if (n_segments > 0)
@@ -68,10 +78,8 @@ static bool is_rdma_unseen(const struct lw_run *run)
 	double bytes = 0, rdma_bytes = 0;
 
 	lw_vec_foreach (link, &run->network.links) {
-		if (!isnan(link->n_psn_gaps))
-			return false;
 		bytes += link->run_bytes;
-		rdma_bytes += link->rdma_bytes;
+		rdma_bytes += link->is_captured[true] ? 0 : link->rdma_bytes;
 	}
 	return rdma_bytes > bytes / 2;
 }

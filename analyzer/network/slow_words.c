@@ -52,7 +52,7 @@ const char *lw_net_slow_text(const struct lw_run *run, char text[LW_NET_TEXT_BYT
 		return text;
 	rank = &net->ranks.at[net->slow_rank];
 	n = (size_t)snprintf(text, LW_NET_TEXT_BYTES,
-		"rank %d (host %.64s) sends by %.32s at %s%s, the others at %s%s: operations that it is in wait for it",
+		"rank %d (host %.64s) sends by %.32s at %s%s, the others at %s%s (median): operations that it is in wait for it",
 		run->ranks.at[net->slow_rank].rank, run->ranks.at[net->slow_rank].host,
 		rank->nic == LW_NONE ? "?" : run->nics.at[rank->nic].name,
 		lw_rate_format(rank->capacity_bytes_per_s, unit[0]),

@@ -4,8 +4,9 @@
  *
  * What an operation takes without a cause, the best that there is of:
  *	1. the median of those of its kind and size that nothing touched, else that this cause did not touch;
- *	2. a + b bytes, fitted to what operations of its kind and other sizes took that nothing touched;
- *	3. the fastest tenth of its kind and size: not for what lasts, as then it is the fastest of those held up.
+ *	2. a + b bytes, fitted to what operations of its kind and other sizes took that nothing touched.
+ * Where it touched all there is neither, and what it cost is not told: the fastest of them are no operations without it, but
+ * the lower end of how their times scatter anyway.
  * Each operation counts once in the sums, and with each of its causes.
  */
 #include <math.h>
@@ -18,7 +19,7 @@
 #define SPREAD_FACTOR                                                                              \
 	2            /* of even scatter nine of ten are within this times what three of four are */
 #define FIT_FACTOR 2 /* of the sizes that were fitted: as far as a line is believed */
-enum { LEAST_CALM = 4, LEAST_OPS = 8 };
+enum { LEAST_CALM = 4 };
 static const unsigned all_causes = (1U << LW_N_CAUSES) - 1;
 
 /* Round trips grow with whatever else is wrong: a queue is looked at beside other causes, not they beside it. */
@@ -157,16 +158,8 @@ static struct base calm_base(double *values, size_t n)
 	return (struct base){ns, fmax((1 + SLOWED_FRAC) * ns, ns + spread_ns), LW_AGAINST_CALM};
 }
 
-/* It touched all, and may have slowed only some: not what lasts, and not what timers resend by mistake now and then. */
-static bool can_be_any(const struct lw_net_slowed *slowed, int cause)
-{
-	return !lw_net_cause_is_state((enum lw_net_cause)cause) &&
-	       !(cause == LW_CAUSE_RESENT && slowed->frac < LW_NET_LOSS_FRAC);
-}
-
-/* @samples: the shortest first. */
-static struct base find_base(const struct lw_net_slowed *slowed, const struct sample *samples,
-	size_t n, int cause, const struct line *line, const struct work *work)
+static struct base find_base(const struct sample *samples, size_t n, int cause,
+	const struct line *line, const struct work *work)
 {
 	const unsigned tried[] = {beside(cause), 1U << cause};
 	double bytes = (double)samples[0].bytes, ns;
@@ -182,9 +175,6 @@ static struct base find_base(const struct lw_net_slowed *slowed, const struct sa
 		ns = lw_cost_ns(&line->cost, bytes, NULL);
 		return (struct base){ns, fmax(1 + SLOWED_FRAC, line->spread) * ns, LW_AGAINST_FIT};
 	}
-	if (can_be_any(slowed, cause) && n >= LEAST_OPS)
-		return (struct base){samples[n / 10].ns, (1 + SLOWED_FRAC) * samples[n / 10].ns,
-			LW_AGAINST_FASTEST};
 	return (struct base){0, 0, LW_AGAINST_NONE};
 }
 
@@ -212,23 +202,35 @@ static double median_of(const struct sample *samples, size_t n, unsigned causes,
 	return n_values >= LEAST_CALM ? lw_net_median(work->values, n_values) : (double)NAN;
 }
 
+static unsigned accounts(void)
+{
+	unsigned bits = 0;
+
+	for (int c = 0; c < LW_N_CAUSES; c++)
+		bits |= (unsigned)lw_net_cause_is_account((enum lw_net_cause)c) << c;
+	return bits;
+}
+
 /*
- * That @cause is one of operations that all of @causes touched: not where those that the others touched without it took
- * as long, unless alone it slows too, or TCP itself says so.
+ * That @cause is one of operations that all of @causes touched: those that the others touched without it took less, or alone
+ * it slows too, or TCP itself says so. Too few operations to tell: it is not.
  */
 static bool is_to_blame(const struct sample *samples, size_t n, int cause, unsigned causes,
 	double limit_ns, const struct work *work)
 {
 	unsigned bit = 1U << cause, seen = beside(cause);
-	double with_ns, rest_ns, alone_ns;
+	double with_ns, rest_ns;
 
 	if (!(causes & bit) || !(causes & seen & ~bit) ||
 		lw_net_cause_is_account((enum lw_net_cause)cause))
 		return causes & bit;
+	if (median_of(samples, n, bit, seen, work) > limit_ns)
+		return true;
 	with_ns = median_of(samples, n, causes, seen, work);
 	rest_ns = median_of(samples, n, causes & ~bit, seen, work);
-	alone_ns = median_of(samples, n, bit, seen, work);
-	return !(with_ns <= (1 + SLOWED_FRAC) * rest_ns) || alone_ns > limit_ns;
+	if (isnan(rest_ns)) /* hardly one without the other: one of them it is, unless TCP says which */
+		return !isnan(with_ns) && !(causes & accounts());
+	return with_ns > (1 + SLOWED_FRAC) * rest_ns;
 }
 
 static void judge(struct lw_net_slowed *slowed, int cause, struct sample *samples, size_t n,
@@ -248,8 +250,12 @@ static void judge(struct lw_net_slowed *slowed, int cause, struct sample *sample
 		caused->n_ops++;
 		caused->n_compared += (samples[i].touched & bit) != 0;
 		samples[i].is_compared = true;
-		if (!is_blamed[samples[i].touched] || samples[i].ns <= base->limit_ns || !is_told)
+		if (!(samples[i].touched & bit) || samples[i].ns <= base->limit_ns)
 			continue;
+		if (!is_blamed[samples[i].touched] || !is_told) {
+			caused->n_unclear++;
+			continue;
+		}
 		samples[i].slowed |= bit;
 		samples[i].lost_ns = fmax(samples[i].lost_ns, lost_ns);
 		caused->n_slowed++;
@@ -267,7 +273,7 @@ static void judge_size(struct lw_net_slowed *slowed, struct sample *samples, siz
 		struct base base = {0};
 
 		if (slowed->by[c].n_hit)
-			base = find_base(slowed, samples, n, c, line, work);
+			base = find_base(samples, n, c, line, work);
 		if (base.against != LW_AGAINST_NONE)
 			judge(slowed, c, samples, n, &base, work);
 	}
@@ -321,7 +327,8 @@ static void add_up(struct lw_net_slowed *slowed, const struct sample *samples, s
 {
 	for (size_t i = 0; i < n; i++) {
 		slowed->n_ops += samples[i].is_compared;
-		slowed->n_hit += samples[i].is_compared && samples[i].touched;
+		slowed->n_hit += samples[i].touched != 0;
+		slowed->n_compared += samples[i].is_compared && samples[i].touched;
 		slowed->n_slowed += samples[i].slowed != 0;
 		slowed->lost_ns += samples[i].lost_ns;
 		for (int c = 0; c < LW_N_CAUSES; c++)

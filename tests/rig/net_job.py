@@ -15,12 +15,12 @@ PYTHON = "/usr/bin/python3"  # Debian's torch
 KEPT = {k: v for k, v in os.environ.items() if not k.startswith("LAPWING_") and k != "LD_PRELOAD"}
 
 
-def record(path, names, kind, n_steps, compute_ms, sizes, options=(), timeout_s=120, beside="", after="", at={}):
+def record(path, names, kind, n_steps, compute_ms, sizes, options=(), timeout_s=120, beside="", after="", at=None):
     """Run it. Return: what rank 0 printed. @beside, @after: shell commands before and after it.
     @at: {rank: "STEP:COMMAND"}, see net_worker.py."""
     ranks = "".join(
         f"ip netns exec {name} env RANK={i} WORLD_SIZE={len(names)} MASTER_ADDR={net_space.ADDRESS.format(1)} MASTER_PORT=29500 "
-        f"GLOO_SOCKET_IFNAME=eth0 NET_WORKER_AT={shlex.quote(at.get(i, ''))} OMP_NUM_THREADS=1 {PYTHON} {HERE}/net_worker.py {kind} {n_steps} {compute_ms:g} "
+        f"GLOO_SOCKET_IFNAME=eth0 NET_WORKER_AT={shlex.quote((at or {}).get(i, ''))} OMP_NUM_THREADS=1 {PYTHON} {HERE}/net_worker.py {kind} {n_steps} {compute_ms:g} "
         f"{','.join(map(str, sizes))} & pids=\"$pids $!\"; " for i, name in enumerate(names))
     script = f"{beside} {ranks} status=0; for pid in $pids; do wait $pid || status=1; done; {after} exit $status"
     done = subprocess.run(["ip", "netns", "exec", net_space.HUB, LAPWING, "record", "--quiet", "-o", path, *options, "--", "bash", "-c", script],

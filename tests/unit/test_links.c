@@ -381,64 +381,22 @@ static void impossible_rows_are_counted_and_not_used(void **state)
 	lw_run_free(run);
 }
 
-static void bytes_are_those_sent_while_the_operation_ran(void **state)
+/* The last of three connections carried most, and none half. */
+static void the_round_trip_of_a_link_is_that_of_what_carried_most(void **state)
 {
-	const struct lw_net_op *op;
+	static const double bytes[] = {30e6, 30e6, 50e6};
 	struct lw_run *run;
-
-	(void)state;
-	net_run_begin(4);
-	for (int r = 0; r < 4; r++)
-		net_run_add_link(r, (r + 1) % 4, 60e6, 1e3, 50);
-	run = net_run_analyze(4);
-	assert_int_equal(run->network.ops.n, 2);
-	assert_false(run->network.are_ops_captured);
-	lw_vec_foreach (op, &run->network.ops) {
-		const struct lw_batch *batch;
-		bool is_found = false;
-
-		lw_vec_foreach (batch, &run->ranks.at[0].batches)
-			if (batch->bytes == op->bytes && !is_found && batch->step > 1) {
-				struct lw_interval wire = lw_batch_wire(batch);
-
-				is_found = true; /* 60 MB in a second, and 1 kB the other way */
-				assert_near(op->sent_bytes,
-					0.060001 * (double)(wire.end_ns - wire.start_ns), 0.05);
-			}
-		assert_true(is_found);
-		assert_near(op->n, (double)run->network.n_steps, 1e-9);
-		assert_near(op->expected_bytes, 1.5 * (double)op->bytes, 1e-9);
-	}
-	lw_run_free(run);
-}
-
-static void packets_tell_bytes_of_an_operation_to_the_millisecond(void **state)
-{
-	const struct lw_net_op *op;
-	struct lw_run *run;
-	double sum_bytes = 0;
 
 	(void)state;
 	net_run_begin(2);
-	net_run_exchange(0, 1, 60e6);
-	net_run_add_capture(1, 0, 2000000000);
-	for (int r = 0; r < 2; r++) /* all of a second's bytes in the milliseconds of operations */
-		net_run_add(
-			"INSERT INTO flow VALUES(%d, 1, 'tcp', '10.0.0.%d', %d, '10.0.0.%d', %d, NULL, %d, 1, NULL, 0, 0, 1448, 0, 0);"
-			"INSERT INTO packet_bin SELECT %d, w / 1000000 * 1000000, 1, 1, 1, 1, 700000, 0, 0, 0, 0, 0, 0, 0, w, w FROM"
-			" (SELECT DISTINCT c.start_ns + 1500000 AS w FROM collective c JOIN thread t ON t.id = c.thread_id WHERE t.process_id = %d);"
-			/* a second's sum is of no operation */
-			"INSERT INTO packet_bin SELECT %d, max(w), 1, 1, 1, 1, 50000000, 0, 0, 0, 0, 0, 0, 0, w, w + 900000000 FROM"
-			" (SELECT c.start_ns AS w FROM collective c JOIN thread t ON t.id = c.thread_id WHERE t.process_id = %d);",
-			r + 1, r + 1, r ? 5000 : 40001, 2 - r, r ? 40001 : 5000, r + 1, r + 1,
-			r + 1, r + 1, r + 1);
-	run = net_run_analyze(2);
-	assert_true(run->network.are_ops_captured);
-	lw_vec_foreach (op, &run->network.ops) {
-		assert_near(op->sent_bytes, 700000, 0.01);
-		sum_bytes += op->sent_bytes;
+	for (int i = 0; i < 3; i++) {
+		net_run_add_end(0, 1, 40000 + i, 5000, bytes[i], 1e3, 50, 0, 0);
+		net_run_add_end(1, 0, 5000, 40000 + i, 1e3, bytes[i], 50, 0, 0);
+		net_run_add("UPDATE tcp_info_sample SET rtt_ns = %d WHERE connection_id = %d;",
+			(i + 1) * 1000000, 2 * i + 1);
 	}
-	assert_near(sum_bytes, 1400000, 0.01);
+	run = net_run_analyze(2);
+	assert_near(run->network.links.at[0].rtt_ns, 3e6, 1e-9);
 	lw_run_free(run);
 }
 
@@ -459,8 +417,7 @@ int main(void)
 		cmocka_unit_test(the_rank_whose_link_is_busy_all_the_time_is_slow),
 		cmocka_unit_test(a_port_used_again_is_counted_once),
 		cmocka_unit_test(a_counter_of_drops_that_grew_is_shown),
-		cmocka_unit_test(bytes_are_those_sent_while_the_operation_ran),
-		cmocka_unit_test(packets_tell_bytes_of_an_operation_to_the_millisecond),
+		cmocka_unit_test(the_round_trip_of_a_link_is_that_of_what_carried_most),
 		cmocka_unit_test(impossible_rows_are_counted_and_not_used),
 	};
 
