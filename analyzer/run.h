@@ -333,6 +333,16 @@ struct lw_interval lw_batch_wire(const struct lw_batch *batch);
 double lw_group_service_ns(
 	const struct lw_run *run, const struct lw_group *group, bool is_one_clock);
 
+/**
+ * lw_run_computed() - what each rank computed in step @s until its last gradient was queued, counted from when it resumed;
+ * in a plain run before it entered an operation, the one where ranks differ most. Lengths: they compare across clocks.
+ * @computed_ns: one a rank. Return: false: not known. (reconstruct/late.c)
+ */
+bool lw_run_computed(const struct lw_run *run, size_t s, int64_t *computed_ns);
+
+/** lw_net_slow_text() - the slow link and what it costs, one sentence. Return: @text, "": there is none. (network/slow_words.c) */
+const char *lw_net_slow_text(const struct lw_run *run, char text[LW_NET_TEXT_BYTES]);
+
 /* The stages, in order; each needs the ones before it and may be called again. */
 int lw_run_match(struct lw_run *run);   /* reconstruct/match.c */
 int lw_run_steps(struct lw_run *run);   /* reconstruct/step.c */

@@ -173,10 +173,11 @@ enum lw_capacity_from {
 enum lw_algorithm {
 	LW_ALGORITHM_UNKNOWN,
 	LW_ALGORITHM_PAIR, /* two ranks: a ring, a tree and a server send the same */
-	LW_ALGORITHM_RING,
-	LW_ALGORITHM_TREE,
+	LW_ALGORITHM_RING, /* in one direction, or in both */
+	LW_ALGORITHM_TREE, /* or two of half the bytes each */
 	LW_ALGORITHM_STAR,
-	LW_ALGORITHM_HALVING, /* recursive halving and doubling, or doubling alone */
+	LW_ALGORITHM_HALVING, /* recursive halving and doubling */
+	LW_ALGORITHM_DOUBLING,
 	LW_ALGORITHM_TORUS,
 	LW_ALGORITHM_HIERARCHICAL,
 	LW_ALGORITHM_DIRECT, /* each rank to each */
@@ -243,6 +244,9 @@ enum lw_net_cause {
 };
 
 #define LW_NET_LOSS_FRAC 5e-4 /* of segments sent again: beyond what timers resend by mistake */
+
+#define LW_NET_OFF_FRAC                                                                            \
+	0.2 /* further off what they are to send, ranks do not run the algorithm that it looks like */
 
 enum lw_net_against { /* what slowed operations were compared with, the best first */
 	LW_AGAINST_NONE,

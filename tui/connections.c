@@ -66,8 +66,8 @@ static int sort_ends(const struct lw_run *run, struct ends *ret_ends)
 	return LW_OK;
 }
 
-static int32_t peer_of(const struct lw_run *run, const struct ends *ends, size_t store,
-	int64_t process_id, int64_t socket)
+static const struct lw_tcp_end *end_of(
+	const struct ends *ends, size_t store, int64_t process_id, int64_t socket)
 {
 	const struct lw_tcp_end wanted = {
 		.store = store, .process_id = process_id, .socket = socket};
@@ -75,8 +75,36 @@ static int32_t peer_of(const struct lw_run *run, const struct ends *ends, size_t
 	const struct lw_tcp_end *const *found =
 		ends->n ? bsearch(&key, ends->at, ends->n, sizeof(key), compare_end) : NULL;
 
-	return found && (*found)->peer_rank != LW_NONE ? run->ranks.at[(*found)->peer_rank].rank
-						       : LW_NONE;
+	return found ? *found : NULL;
+}
+
+/* What the collector asked the kernel, where the hook did not. */
+static void add_tcp_info(const struct lw_tcp_end *end, struct lw_connection *connection)
+{
+	const struct lw_tcp_reading *last = end->tcp.n ? &end->tcp.at[end->tcp.n - 1] : NULL;
+	const struct lw_tcp_reading *reading;
+	double sum_ns = 0, n = 0;
+
+	if (!last || !isnan(connection->acked_bytes))
+		return;
+	lw_vec_foreach (reading, &end->tcp) {
+		n += reading->rtt_ns > 0;
+		sum_ns += reading->rtt_ns > 0 ? (double)reading->rtt_ns : 0;
+	}
+	connection->rtt_ns = n > 0 ? sum_ns / n : (double)NAN;
+	connection->acked_bytes = last->acked_bytes < 0 ? (double)NAN : (double)last->acked_bytes;
+	connection->n_retransmits =
+		last->n_retransmits < 0 ? (double)NAN : (double)last->n_retransmits;
+}
+
+static void add_end(
+	const struct lw_run *run, const struct lw_tcp_end *end, struct lw_connection *connection)
+{
+	if (!end)
+		return;
+	if (end->peer_rank != LW_NONE)
+		connection->peer_rank = run->ranks.at[end->peer_rank].rank;
+	add_tcp_info(end, connection);
 }
 
 static int load_store(const struct lw_run *run, size_t index, const struct ends *ends,
@@ -88,8 +116,7 @@ static int load_store(const struct lw_run *run, size_t index, const struct ends 
 
 	while (status == LW_OK && (status = lw_store_step(store, row)) == 1) {
 		struct lw_connection connection = {.rank = rank_number(row, 0),
-			.peer_rank = peer_of(run, ends, index, sqlite3_column_int64(row, 5),
-				sqlite3_column_int64(row, 12)),
+			.peer_rank = LW_NONE,
 			.sent_bytes = number(row, 6),
 			.received_bytes = number(row, 7),
 			.acked_bytes = number(row, 8),
@@ -97,6 +124,10 @@ static int load_store(const struct lw_run *run, size_t index, const struct ends 
 			.rtt_ns = number(row, 10),
 			.delivery_bytes_per_s = number(row, 11)};
 
+		add_end(run,
+			end_of(ends, index, sqlite3_column_int64(row, 5),
+				sqlite3_column_int64(row, 12)),
+			&connection);
 		snprintf(connection.local, sizeof(connection.local), "%s:%d",
 			lw_store_column_text(row, 1), sqlite3_column_int(row, 2));
 		snprintf(connection.peer, sizeof(connection.peer), "%s:%d",
@@ -107,12 +138,14 @@ static int load_store(const struct lw_run *run, size_t index, const struct ends 
 	return status;
 }
 
-/* A queue pair is told by its device's address and its number on the wire. */
-static int add_queue_pairs(const struct lw_run *run, struct lw_connections *connections)
+/* Those that no hook saw: of the collector alone, and queue pairs, which are told by their device's address and their
+ * number on the wire. */
+static int add_others(const struct lw_run *run, struct lw_connections *connections)
 {
 	const struct lw_tcp_end *end;
 
 	lw_vec_foreach (end, &run->ends) {
+		const char *between = end->is_rdma ? " qp " : ":";
 		struct lw_connection connection = {.peer_rank = LW_NONE,
 			.sent_bytes = lw_end_sent_bytes(end),
 			.received_bytes = lw_end_received_bytes(end),
@@ -121,14 +154,13 @@ static int add_queue_pairs(const struct lw_run *run, struct lw_connections *conn
 			.rtt_ns = NAN,
 			.delivery_bytes_per_s = NAN};
 
-		if (!end->is_rdma || end->rank == LW_NONE)
+		if (end->rank == LW_NONE || (!end->is_rdma && end->socket))
 			continue;
 		connection.rank = run->ranks.at[end->rank].rank;
-		if (end->peer_rank != LW_NONE)
-			connection.peer_rank = run->ranks.at[end->peer_rank].rank;
-		snprintf(connection.local, sizeof(connection.local), "%s qp %d", end->local,
+		add_end(run, end, &connection);
+		snprintf(connection.local, sizeof(connection.local), "%s%s%d", end->local, between,
 			end->local_port);
-		snprintf(connection.peer, sizeof(connection.peer), "%s qp %d", end->peer,
+		snprintf(connection.peer, sizeof(connection.peer), "%s%s%d", end->peer, between,
 			end->peer_port);
 		if (lw_vec_push(connections, connection) < 0)
 			return LW_ERR_NOMEM;
@@ -157,7 +189,7 @@ int lw_connections_load(const struct lw_run *run, struct lw_connections *ret_con
 		status = load_store(run, i, &ends, ret_connections);
 	free(ends.at);
 	if (status == LW_OK)
-		status = add_queue_pairs(run, ret_connections);
+		status = add_others(run, ret_connections);
 	if (status < 0) {
 		lw_vec_free(ret_connections);
 		return status;

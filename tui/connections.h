@@ -2,7 +2,7 @@
 /*
  * connections.h - the TCP connections and RDMA queue pairs of a run with what was seen of them, and traffic over time.
  *
- * Reads:  tables socket, socket_sample, tcp_sample; ends and traffic of ranks.   Writes: nothing.
+ * Reads:  tables socket, socket_sample, tcp_sample; ends and traffic of ranks (those that the collector alone saw, too).   Writes: nothing.
  */
 #ifndef LAPWING_TUI_CONNECTIONS_H
 #define LAPWING_TUI_CONNECTIONS_H
@@ -14,7 +14,8 @@ enum { LW_ENDPOINT_BYTES = 64 };
 struct lw_connection {
 	int32_t rank, peer_rank; /* of the job; LW_NONE: not known */
 	char local[LW_ENDPOINT_BYTES], peer[LW_ENDPOINT_BYTES];
-	double sent_bytes, received_bytes; /* as hooked; NAN: no sample */
+	double sent_bytes,
+		received_bytes; /* as hooked, else as the kernel counted; NAN: no sample */
 	/* of TCP_INFO; NAN: it was not asked */
 	double acked_bytes, n_retransmits, rtt_ns, delivery_bytes_per_s; /* the latter: means */
 };

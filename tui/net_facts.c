@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net_facts.c - below the tables of the network view: what the collectives moved, against a ring, and what there is of it. */
 #include <math.h>
+#include <stdio.h>
 
 #include "analyzer/emit/report.h"
 #include "tui/net_rows.h"
@@ -90,6 +91,73 @@ static void draw_words(
 		pane, 20, y, *words ? LW_STYLE_TEXT : LW_STYLE_DIM, "%s", *words ? words : none);
 }
 
+static bool is_some_way_known(const struct lw_run *run)
+{
+	const struct lw_net_rank *rank;
+
+	lw_vec_foreach (rank, &run->network.ranks)
+		if (!isnan(rank->capacity_bytes_per_s))
+			return true;
+	return false;
+}
+
+static const char *why_no_reach(const struct lw_run *run, char text[LW_NET_WORDS_BYTES])
+{
+	const struct lw_network *net = &run->network;
+
+	if (!net->ranks.n)
+		return "not known: no traffic between ranks was seen";
+	if (isnan(net->off_frac))
+		return "not known: no known algorithm, or not what it had to move";
+	if (net->off_frac <= LW_NET_OFF_FRAC)
+		return is_some_way_known(run)
+			       ? "not known: a way out changed, or less is known of it than operations reached"
+			       : "not known: no way out of known capacity";
+	snprintf(text, LW_NET_WORDS_BYTES,
+		"not known: what ranks sent is %.0f %% off what that algorithm takes",
+		100 * net->off_frac);
+	return text;
+}
+
+/* Where nothing was slowed: or nothing stands for operations without what touched all of them. */
+static const char *why_none_slowed(const struct lw_run *run, char text[LW_NET_WORDS_BYTES])
+{
+	if (!run->ends.n && !run->nics.n)
+		return "not known: neither connections nor NICs were sampled";
+	for (int c = 0; c < LW_N_CAUSES; c++) {
+		const struct lw_net_caused *caused = &run->network.slowed.by[c];
+
+		if (!caused->n_hit || caused->n_compared)
+			continue;
+		snprintf(text, LW_NET_WORDS_BYTES,
+			"not known: none ran without this to compare with: %s",
+			lw_net_cause_name((enum lw_net_cause)c));
+		return text;
+	}
+	return "no operation, by what was recorded";
+}
+
+static bool is_way_known(const struct lw_run *run)
+{
+	return !isnan(run->network.others_bytes_per_s);
+}
+
+/* Of what is not figures: a line each from @y on. */
+static void draw_sentences(const struct lw_run *run, struct lw_pane pane, int y)
+{
+	char note[LW_TABLE_TEXT_BYTES], words[LW_NET_WORDS_BYTES], why[LW_NET_WORDS_BYTES];
+
+	draw_words(pane, y, "looks like", lw_net_rows_note(run, note), "");
+	draw_words(pane, y + 1, "slow link", lw_net_slow_text(run, words),
+		is_way_known(run) ? "none, of those whose rate is known"
+				  : "not known: of fewer than two ranks the way out is known");
+	if (run->network.slow_rank != LW_NONE)
+		lw_pane_restyle(pane, 1, y + 1, pane.width - 2, LW_STYLE_WARN);
+	draw_words(
+		pane, y + 2, "allreduces reach", lw_reach_text(run, words), why_no_reach(run, why));
+	draw_words(pane, y + 3, "slowed", lw_slowed_text(run, words), why_none_slowed(run, why));
+}
+
 void lw_net_facts_draw(
 	const struct lw_analysis *analysis, size_t n_connections, struct lw_pane pane)
 {
@@ -107,7 +175,9 @@ void lw_net_facts_draw(
 		{"a ring would send", &summary->expected_bytes_per_step, lw_bytes_format,
 			"a step and rank: 2(N-1)/N of the bytes"},
 		{"sent / ring", &summary->sent_ratio, lw_percent_format,
-			"on sockets, counted steps"},
+			isnan(summary->rdma_bytes_per_step.value)
+				? "on sockets, counted steps"
+				: "by RDMA and on sockets, counted steps"},
 		{"acked / sent", &summary->tcp_acked_ratio, lw_percent_format,
 			"by the kernel's TCP_INFO, whole run"},
 		{"algbw", &summary->algbw_bytes_per_s, lw_rate_format,
@@ -117,7 +187,7 @@ void lw_net_facts_draw(
 	};
 	enum { N_FACTS = sizeof(facts) / sizeof(facts[0]) };
 	const struct lw_run *run = analysis->run;
-	char text[LW_UNIT_TEXT_BYTES], note[LW_TABLE_TEXT_BYTES], words[LW_NET_WORDS_BYTES];
+	char text[LW_UNIT_TEXT_BYTES];
 
 	lw_pane_rule(pane, 0, "collectives and network");
 	for (int i = 0; i < N_FACTS; i++) {
@@ -132,14 +202,6 @@ void lw_net_facts_draw(
 				facts[i].format(value, text), lw_how_name(facts[i].figure->how),
 				facts[i].note);
 	}
-	lw_pane_print(pane, 1, 1 + N_FACTS, LW_STYLE_DIM, "looks like");
-	lw_pane_print(
-		pane, 20, 1 + N_FACTS, LW_STYLE_TEXT, "%s", lw_net_rows_note(analysis->run, note));
-	draw_words(pane, 2 + N_FACTS, "allreduces reach", lw_reach_text(run, words),
-		"not known: no way out of known capacity, or no known algorithm");
-	draw_words(pane, 3 + N_FACTS, "slowed", lw_slowed_text(run, words),
-		run->ends.n || run->nics.n
-			? "no operation, by what was recorded"
-			: "not known: neither connections nor NICs were sampled");
-	draw_sources(&seen, pane, 4 + N_FACTS);
+	draw_sentences(run, pane, 1 + N_FACTS);
+	draw_sources(&seen, pane, 5 + N_FACTS);
 }

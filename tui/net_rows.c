@@ -183,7 +183,12 @@ const size_t lw_link_n_columns = sizeof(lw_link_columns) / sizeof(lw_link_column
 
 const char *lw_net_rows_note(const struct lw_run *run, char text[LW_TABLE_TEXT_BYTES])
 {
-	snprintf(text, LW_TABLE_TEXT_BYTES, "%s: %.200s", lw_algorithm_name(run->network.algorithm),
-		run->network.evidence);
+	const struct lw_network *net = &run->network;
+	char at[32] = "";
+
+	if (net->algorithm == LW_ALGORITHM_STAR)
+		snprintf(at, sizeof(at), " at rank %d", run->ranks.at[net->hub].rank);
+	snprintf(text, LW_TABLE_TEXT_BYTES, "%s%s: %.200s", lw_algorithm_name(net->algorithm), at,
+		net->evidence);
 	return text;
 }

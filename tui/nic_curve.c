@@ -182,9 +182,9 @@ void lw_nic_curve_columns(const struct lw_nic_curve *curve, int64_t from_ns, int
 	}
 }
 
-double lw_nic_curve_most(const struct lw_nic_curve *curve, int64_t window_ns)
+double lw_nic_curve_most(const struct lw_nic_curve *curve, int64_t window_ns, double *ret_in)
 {
-	double most = 0;
+	double most_out = 0, most_in = 0;
 	size_t j = 0;
 
 	for (size_t i = 0; i < curve->points.n; i++) {
@@ -194,7 +194,9 @@ double lw_nic_curve_most(const struct lw_nic_curve *curve, int64_t window_ns)
 		while (j < curve->points.n && curve->points.at[j].at_ns <= from->at_ns + window_ns)
 			j++;
 		to = value(curve, j, from->at_ns + window_ns);
-		most = fmax(most, fmax(to.out - from->out, to.in - from->in));
+		most_out = fmax(most_out, to.out - from->out);
+		most_in = fmax(most_in, to.in - from->in);
 	}
-	return most / (double)window_ns * 1e9;
+	*ret_in = most_in / (double)window_ns * 1e9;
+	return fmax(most_out, most_in) / (double)window_ns * 1e9;
 }

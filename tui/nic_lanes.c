@@ -344,8 +344,8 @@ static int add_rank(
 		return status;
 	lanes->of_rank[r] = lanes->lanes.n - 1;
 	window_ns = other->resolution_ns > LEAST_WINDOW_NS ? other->resolution_ns : LEAST_WINDOW_NS;
-	lanes->most_bytes_per_s =
-		fmax(lanes->most_bytes_per_s, lw_nic_curve_most(&other->moved, window_ns));
+	lanes->most_bytes_per_s = fmax(lanes->most_bytes_per_s,
+		lw_nic_curve_most(&other->moved, window_ns, &other->most_in_bytes_per_s));
 	return LW_OK;
 }
 

@@ -39,8 +39,8 @@ int lw_nic_curve_make(struct lw_nic_stretches *stretches, struct lw_nic_curve *r
 void lw_nic_curve_columns(const struct lw_nic_curve *curve, int64_t from_ns, int64_t column_ns,
 	int n, double *out, double *in);
 
-/** lw_nic_curve_most() - the largest rate in either direction over any @window_ns > 0, by the second. */
-double lw_nic_curve_most(const struct lw_nic_curve *curve, int64_t window_ns);
+/** lw_nic_curve_most() - the largest rate in either direction over any @window_ns > 0, by the second. @ret_in: of what came in. */
+double lw_nic_curve_most(const struct lw_nic_curve *curve, int64_t window_ns, double *ret_in);
 
 enum lw_nic_source { /* the best first */
 	LW_NIC_PACKETS,
@@ -57,6 +57,7 @@ struct lw_nic_lane {
 	struct lw_nic_curve moved;          /* bytes: with headers, of TCP and RDMA payload */
 	struct lw_nic_curve again;          /* .out: segments that were sent again */
 	int64_t known_from_ns, known_to_ns; /* outside nothing was looked at */
+	double most_in_bytes_per_s;         /* over that resolution */
 	int64_t resolution_ns;              /* median of the stretches in which something moved */
 };
 

@@ -40,6 +40,7 @@ const char *lw_overview_slowest(const struct lw_summary *summary, char text[LW_O
 		snprintf(text, LW_OVERVIEW_LINE_BYTES, "Slowest rank: %s",
 			!summary->ranks.n      ? "no rank is in this run"
 			: summary->ranks.n < 2 ? "one rank is in this run"
+			: !summary->n_steps    ? "not known, no step was found"
 					       : "none stands out");
 		return text;
 	}

@@ -23,22 +23,22 @@ size_t lw_counted_steps(const struct lw_run *run, size_t *ret_first, size_t *ret
 int lw_rank_late_ns(const struct lw_run *run, double *late_ns)
 {
 	size_t n_ranks = run->ranks.n, n_steps = lw_run_n_steps(run);
-	int64_t *arrivals_ns = calloc(n_ranks + 1, sizeof(*arrivals_ns));
+	int64_t *computed_ns = calloc(n_ranks + 1, sizeof(*computed_ns));
 
-	if (!arrivals_ns)
+	if (!computed_ns)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
 	for (size_t s = 0; s < n_steps; s++) {
 		/* alone, nobody is late */
-		bool is_known = n_ranks > 1 && lw_summary_arrivals(run, s, arrivals_ns);
+		bool is_known = n_ranks > 1 && lw_run_computed(run, s, computed_ns);
 		int64_t first_ns = INT64_MAX;
 
 		for (size_t r = 0; r < n_ranks && is_known; r++)
-			first_ns = arrivals_ns[r] < first_ns ? arrivals_ns[r] : first_ns;
+			first_ns = computed_ns[r] < first_ns ? computed_ns[r] : first_ns;
 		for (size_t r = 0; r < n_ranks; r++)
 			late_ns[r * n_steps + s] =
-				is_known ? (double)(arrivals_ns[r] - first_ns) : (double)NAN;
+				is_known ? (double)(computed_ns[r] - first_ns) : (double)NAN;
 	}
-	free(arrivals_ns);
+	free(computed_ns);
 	return LW_OK;
 }
 

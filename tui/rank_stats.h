@@ -10,12 +10,12 @@
 #include "analyzer/emit/summary.h"
 
 struct lw_rank_stats {
-	double late_ns;             /* mean over counted steps, after the first rank */
+	double late_ns;             /* computing beyond the fastest rank, mean over counted steps */
 	double last_frac;           /* of the counted steps it was last in */
 	double sent_bytes_per_step; /* over TCP, from the first counted step to the last */
 };
 
-/** lw_rank_late_ns() - rank by rank, step by step: after the first rank. @late_ns: ranks x steps. */
+/** lw_rank_late_ns() - rank by rank, step by step: computing beyond the fastest rank. @late_ns: ranks x steps. */
 int lw_rank_late_ns(const struct lw_run *run, double *late_ns);
 
 /** lw_rank_stats_make() - one a rank, freed by the caller. @late_ns: as lw_rank_late_ns() fills it. */

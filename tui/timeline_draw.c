@@ -377,7 +377,7 @@ static void draw_legend(const struct lw_timeline *timeline, const struct lw_time
 		x = 2 +
 		    lw_pane_print(line, 2, 0, LW_STYLE_DIM,
 			    lw_timeline_shows_nic(timeline)
-				    ? " height: share of time, of rate   !: sent again   [] @: selected "
+				    ? " height: share of time, rate  !: sent again (': < 1 %%)  [] @: selected "
 				    : " height: share of the column's time   [] or @: selected ");
 	} else {
 		for (size_t k = timeline->is_by_tensor ? LW_LANE_NEGOTIATE : LW_LANE_COMPUTE;

@@ -9,6 +9,8 @@
 #include "tui/timeline.h"
 
 #define SATURATED_FRAC 0.9
+#define SEGMENT_BYTES  1448.0 /* of one that was sent again, about */
+#define MANY_FRAC      0.01   /* of the bytes sent: as many sent again are marked louder */
 enum {
 	LABEL_WIDTH = 9,
 	AGAIN_EVERY = 6, /* columns from mark to mark of segments sent again: those show no rate */
@@ -101,27 +103,70 @@ static void draw_rate(struct lw_pane line, int x, double frac, bool is_capacity,
 			lw_glyph(line.cells, LW_GLYPH_LEVEL_FIRST + (enum lw_glyph)level));
 }
 
-static void draw_line(const struct lw_nic_lane *lane, const struct rates *rates,
-	const double *bytes, const double *again, double full, bool is_capacity, int64_t from_ns,
-	int64_t column_ns, struct lw_pane line)
+/* Of the columns that one mark stands for: some sent again, or many. */
+static uint32_t again_mark(const struct rates *rates, int x, int n_columns)
+{
+	double n = 0, bytes = 0;
+
+	for (int i = x; i < x + AGAIN_EVERY && i < n_columns && i < LW_TIMELINE_MAX_COLUMNS; i++) {
+		n += rates->again[i];
+		bytes += rates->out[i];
+	}
+	return n * SEGMENT_BYTES >= MANY_FRAC * bytes ? '!' : '\'';
+}
+
+/* What fills a line, the most that counts as full in red. */
+struct scale {
+	double out, in;
+	bool is_out_capacity, is_in_capacity;
+};
+
+/* The way out's capacity says nothing of the way in: unless the driver tells that of both, the most that came in is full
+ * where it is more. */
+static struct scale scale_of(const struct lw_timeline *timeline, size_t r)
+{
+	const struct lw_nic_lane *lane = lw_nic_lane_of(&timeline->lanes.nic, r);
+	enum lw_capacity_from from;
+	double full = lw_nic_full(&timeline->lanes.nic, timeline->lanes.run, r, &from);
+	struct scale scale = {full, full, from != LW_CAPACITY_NONE, from == LW_CAPACITY_SPEED};
+
+	if (lane && scale.is_out_capacity && !scale.is_in_capacity)
+		scale.in = fmax(full, lane->most_in_bytes_per_s);
+	return scale;
+}
+
+enum line { BOTH, OUT, IN };
+
+static double height(const struct rates *rates, int x, enum line which, double per_s,
+	const struct scale *scale, bool *ret_is_capacity)
+{
+	double out = scale->out > 0 ? rates->out[x] * per_s / scale->out : 0;
+	double in = scale->in > 0 ? rates->in[x] * per_s / scale->in : 0;
+	bool is_in = which == IN || (which == BOTH && in > out);
+
+	*ret_is_capacity = is_in ? scale->is_in_capacity : scale->is_out_capacity;
+	return is_in ? in : out;
+}
+
+static void draw_line(const struct lw_nic_lane *lane, const struct rates *rates, enum line which,
+	const struct scale *scale, int64_t from_ns, int64_t column_ns, struct lw_pane line)
 {
 	int next_mark = 0;
 
 	for (int x = 0; x < line.width && x < LW_TIMELINE_MAX_COLUMNS; x++) {
 		int64_t start_ns = from_ns + column_ns * x;
 		int64_t looked_ns = known_ns(lane, start_ns, start_ns + column_ns);
-		bool is_again = again && again[x] > 0;
-		double rate;
+		bool is_again = which != IN && rates->again[x] > 0, is_capacity;
+		double frac;
 
 		if (!looked_ns) {
 			lw_pane_rune(line, x, 0, LW_STYLE_DIM, '?');
 			continue;
 		}
-		rate = (bytes ? bytes[x] : fmax(rates->out[x], rates->in[x])) / (double)looked_ns *
-		       1e9;
-		draw_rate(line, x, full > 0 ? rate / full : 0, is_capacity, is_again);
+		frac = height(rates, x, which, 1e9 / (double)looked_ns, scale, &is_capacity);
+		draw_rate(line, x, frac, is_capacity, is_again);
 		if (is_again && x >= next_mark) {
-			lw_pane_rune(line, x, 0, LW_STYLE_WARN, '!');
+			lw_pane_rune(line, x, 0, LW_STYLE_WARN, again_mark(rates, x, line.width));
 			next_mark = x + AGAIN_EVERY;
 		}
 	}
@@ -158,9 +203,7 @@ void lw_timeline_nic_draw(
 	const struct lw_timeline *timeline, size_t r, struct lw_pane lines, int n_lines)
 {
 	const struct lw_nic_lane *lane = lw_nic_lane_of(&timeline->lanes.nic, r);
-	enum lw_capacity_from from;
-	double full = lw_nic_full(&timeline->lanes.nic, timeline->lanes.run, r, &from);
-	bool is_capacity = from != LW_CAPACITY_NONE;
+	struct scale scale = scale_of(timeline, r);
 	int64_t from_ns = timeline->from_ns + timeline->lanes.ranks[r].origin_ns;
 	struct rates *rates;
 
@@ -175,11 +218,11 @@ void lw_timeline_nic_draw(
 		&lane->moved, from_ns, timeline->column_ns, lines.width, rates->out, rates->in);
 	lw_nic_curve_columns(&lane->again, from_ns, timeline->column_ns, lines.width, rates->again,
 		rates->unused);
-	draw_line(lane, rates, n_lines > 1 ? rates->out : NULL, rates->again, full, is_capacity,
-		from_ns, timeline->column_ns, lw_pane_part(lines, 0, 0, lines.width, 1));
+	draw_line(lane, rates, n_lines > 1 ? OUT : BOTH, &scale, from_ns, timeline->column_ns,
+		lw_pane_part(lines, 0, 0, lines.width, 1));
 	if (n_lines > 1)
-		draw_line(lane, rates, rates->in, NULL, full, is_capacity, from_ns,
-			timeline->column_ns, lw_pane_part(lines, 0, 1, lines.width, 1));
+		draw_line(lane, rates, IN, &scale, from_ns, timeline->column_ns,
+			lw_pane_part(lines, 0, 1, lines.width, 1));
 	free(rates);
 }
 
@@ -223,18 +266,24 @@ static void say_rates(
 	enum lw_capacity_from from;
 	double full = lw_nic_full(&timeline->lanes.nic, run, timeline->rank, &from);
 	double per_s = at.looked_ns ? 1e9 / (double)at.looked_ns : 0;
+	bool is_both = from == LW_CAPACITY_NONE || from == LW_CAPACITY_SPEED;
 	int n = snprintf(text, LW_TIMELINE_TEXT_BYTES, "%.32s, %s%s: ", label_of(timeline, lane),
 		lw_ns_format((double)lane->resolution_ns, every), again_text(at.again, again));
 
 	if (!at.looked_ns)
 		snprintf(text + n, LW_TIMELINE_TEXT_BYTES - (size_t)n, "not looked at here");
-	else if (full > 0)
+	else if (full > 0 && is_both)
 		snprintf(text + n, LW_TIMELINE_TEXT_BYTES - (size_t)n,
 			"out %s %.0f %%, in %s %.0f %% of %s %s",
 			lw_rate_format(at.out * per_s, rate[0]), 100 * at.out * per_s / full,
 			lw_rate_format(at.in * per_s, rate[1]), 100 * at.in * per_s / full,
 			from != LW_CAPACITY_NONE ? "capacity" : "the most seen,",
 			lw_rate_format(full, rate[2]));
+	else if (full > 0)
+		snprintf(text + n, LW_TIMELINE_TEXT_BYTES - (size_t)n,
+			"out %s %.0f %% of capacity %s, in %s",
+			lw_rate_format(at.out * per_s, rate[0]), 100 * at.out * per_s / full,
+			lw_rate_format(full, rate[2]), lw_rate_format(at.in * per_s, rate[1]));
 	else
 		snprintf(text + n, LW_TIMELINE_TEXT_BYTES - (size_t)n, "nothing moved");
 }
@@ -242,8 +291,10 @@ static void say_rates(
 /* What a full lane is. */
 static const char *const full_words[] = {
 	[LW_CAPACITY_NONE] = "capacity not known: full is the most that any rank's lane shows",
-	[LW_CAPACITY_PLATEAU] = "capacity: the NIC's rate whenever TCP was busy throughout",
-	[LW_CAPACITY_BUSY] = "capacity: the mean rate while something was in flight, at least",
+	[LW_CAPACITY_PLATEAU] =
+		"capacity of the way out: the NIC's rate whenever TCP was busy throughout",
+	[LW_CAPACITY_BUSY] =
+		"capacity of the way out: the mean rate while something was in flight, at least",
 	[LW_CAPACITY_SPEED] = "capacity: what the driver says",
 };
 

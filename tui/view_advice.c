@@ -41,18 +41,32 @@ struct state {
 
 /* ---- rows: advice, then findings ---------------------------------------------------------------- */
 
+/* Findings before all advice. */
+static size_t n_first(const struct lw_advice_list *list)
+{
+	size_t n = 0;
+
+	while (n < list->findings.n && list->findings.at[n].is_first)
+		n++;
+	return n;
+}
+
 static const struct lw_advice *advice_of(const struct lw_advice_list *list, size_t row)
 {
-	return row < list->advice.n ? &list->advice.at[row] : NULL;
+	size_t first = n_first(list);
+
+	return row >= first && row - first < list->advice.n ? &list->advice.at[row - first] : NULL;
 }
 
 /* The @row-th line; findings for who asks after one adviser only come last. */
 static const struct lw_finding *finding_of(const struct lw_advice_list *list, size_t row)
 {
-	size_t at = list->advice.n;
+	size_t first = n_first(list), at = first + list->advice.n;
 
+	if (row < first)
+		return &list->findings.at[row];
 	for (int is_minor = 0; is_minor < 2; is_minor++)
-		for (size_t i = 0; i < list->findings.n; i++)
+		for (size_t i = first; i < list->findings.n; i++)
 			if (list->findings.at[i].is_minor == is_minor && at++ == row)
 				return &list->findings.at[i];
 	return NULL;
@@ -70,7 +84,7 @@ static const char *rank_text(const void *context, size_t row, char text[LW_TABLE
 {
 	if (!advice_of(context, row))
 		return "-";
-	snprintf(text, LW_TABLE_TEXT_BYTES, "%zu", row + 1);
+	snprintf(text, LW_TABLE_TEXT_BYTES, "%zu", row + 1 - n_first(context));
 	return text;
 }
 

@@ -6,6 +6,7 @@
  * Below: what the collectives moved, against what a ring would have sent, each figure with how it is known.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,8 @@ enum { N_PARTS = 240 }; /* of the run, for traffic over time */
 struct rank_row {
 	double sent_bytes, received_bytes, acked_bytes, n_sockets;
 	double step_bytes, ring_frac, mean_bytes_per_s, peak_bytes_per_s;
-	double rdma_bytes, rdma_step_bytes; /* to ranks, read by them too */
+	double rdma_bytes, rdma_step_bytes;                     /* to ranks, read by them too */
+	double expected_bytes, capacity_bytes_per_s, used_frac; /* as struct lw_net_rank */
 	double rates_bytes_per_s[N_PARTS];
 };
 
@@ -49,6 +51,48 @@ static double rank_figure(const void *context, size_t row, int key)
 	const struct rows *rows = context;
 
 	return *(const double *)((const char *)&rows->ranks[row] + key);
+}
+
+static double carries(const void *context, size_t row)
+{
+	const struct rows *rows = context;
+
+	return rows->ranks[row].capacity_bytes_per_s;
+}
+
+/* ">5 MB/s": at least. */
+static const char *carries_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	const struct rows *rows = context;
+	char rate[LW_UNIT_TEXT_BYTES];
+	bool is_bound = row < rows->run->network.ranks.n &&
+			rows->run->network.ranks.at[row].capacity_from == LW_CAPACITY_BUSY;
+
+	if (isnan(carries(context, row)))
+		return "?";
+	snprintf(text, LW_TABLE_TEXT_BYTES, "%s%s", is_bound ? ">" : "",
+		lw_rate_format(carries(context, row), rate));
+	return text;
+}
+
+/* What is told of its way: that all wait for it, that it moves far more than others. */
+static const char *way_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	const struct rows *rows = context;
+	const struct lw_network *net = &rows->run->network;
+	bool is_slow = net->slow_rank == (int32_t)row;
+	bool is_hot = row < net->ranks.n && net->ranks.at[row].is_hot;
+
+	snprintf(text, LW_TABLE_TEXT_BYTES, "%s%s%s", is_slow ? "slow" : "",
+		is_slow && is_hot ? " " : "", is_hot ? "hot" : "");
+	return text;
+}
+
+static enum lw_style way_style(const void *context, size_t row)
+{
+	char text[LW_TABLE_TEXT_BYTES];
+
+	return *way_text(context, row, text) ? LW_STYLE_WARN : LW_STYLE_TEXT;
 }
 
 static double connection_figure(const void *context, size_t row, int key)
@@ -125,14 +169,24 @@ static void draw_rates(const void *context, size_t row, struct lw_pane cell)
 		.title = (text), .width = 17, .is_left = true, .grows = true, .draw = draw_rates   \
 	}
 
+#define WAY                                                                                        \
+	{.title = "carries", .width = 9, .text = carries_text, .value = carries},                  \
+		RANK("used", 5, used_frac, lw_percent_format),                                     \
+	{                                                                                          \
+		.title = "way", .width = 4, .is_left = true, .text = way_text, .style = way_style, \
+		.csv = "way"                                                                       \
+	}
+
 static const struct lw_table_column rank_columns[] = {
 	RANK_NUMBER,
 	RANK("sent", 8, sent_bytes, lw_bytes_format),
-	RANK("received", 8, received_bytes, lw_bytes_format),
 	RANK("sent/st.", 8, step_bytes, lw_bytes_format),
 	RANK("of ring", 7, ring_frac, lw_percent_format),
-	RANK("mean", 9, mean_bytes_per_s, lw_rate_format),
+	WAY,
 	OVER_THE_RUN("sent over the run"),
+	RANK("expected", 8, expected_bytes, lw_bytes_format),
+	RANK("received", 8, received_bytes, lw_bytes_format),
+	RANK("mean", 9, mean_bytes_per_s, lw_rate_format),
 	RANK("peak", 9, peak_bytes_per_s, lw_rate_format),
 	RANK("acked", 8, acked_bytes, lw_bytes_format),
 	RANK("sockets", 7, n_sockets, lw_count_format),
@@ -147,6 +201,8 @@ static const struct lw_table_column rdma_rank_columns[] = {
 	RANK("by TCP", 8, sent_bytes, lw_bytes_format),
 	RANK("received", 8, received_bytes, lw_bytes_format),
 	OVER_THE_RUN("TCP over the run"),
+	WAY,
+	RANK("expected", 8, expected_bytes, lw_bytes_format),
 	RANK("TCP/step", 8, step_bytes, lw_bytes_format),
 	RANK("mean", 9, mean_bytes_per_s, lw_rate_format),
 	RANK("acked", 8, acked_bytes, lw_bytes_format),
@@ -185,14 +241,18 @@ static void fill_rank(const struct lw_run *run, const struct lw_summary *summary
 	const struct lw_traffic *first, *last;
 	bool has_sockets = rank->n_sockets > 0;
 	const struct lw_net_link *link;
-	double ring_bytes = summary->expected_bytes_per_step.value;
+	double ring_bytes = summary->expected_bytes_per_step.value, sent_on_those;
+	const struct lw_net_rank *way = r < run->network.ranks.n ? &run->network.ranks.at[r] : NULL;
 
 	*row = (struct rank_row){.sent_bytes = has_sockets ? (double)rank->sent_bytes : (double)NAN,
 		.received_bytes = has_sockets ? (double)rank->received_bytes : (double)NAN,
-		.acked_bytes = rank->tcp_acked_bytes ? (double)rank->tcp_acked_bytes : (double)NAN,
+		.acked_bytes = lw_summary_acked(run, r, &sent_on_those),
 		.n_sockets = (double)rank->n_sockets,
 		.step_bytes = step_bytes,
 		.ring_frac = ring_bytes > 0 ? step_bytes / ring_bytes : (double)NAN,
+		.expected_bytes = way ? way->expected_bytes : (double)NAN,
+		.capacity_bytes_per_s = way ? way->capacity_bytes_per_s : (double)NAN,
+		.used_frac = way ? way->used_frac : (double)NAN,
 		.mean_bytes_per_s = NAN,
 		.peak_bytes_per_s = NAN};
 	lw_vec_foreach (link, &run->network.links)
@@ -320,7 +380,7 @@ static void done(struct lw_view *view)
 
 /* ---- drawing ------------------------------------------------------------------------------------ */
 
-enum { FACT_LINES = 11, HEADING_LINES = 1, LEAST_TABLE_LINES = 6 };
+enum { FACT_LINES = 12, HEADING_LINES = 1, LEAST_TABLE_LINES = 6 };
 
 /* Of a capture without ranks nothing is to be said below. */
 static int table_lines(const struct state *state, int height)
@@ -346,7 +406,7 @@ static void follow(struct lw_view *view)
 static void draw(struct lw_view *view, struct lw_pane pane)
 {
 	static const char *const headings[N_SIDES] = {
-		[RANKS] = "TCP by rank, as hooked. Over the run: own scale, least to most",
+		[RANKS] = "TCP by rank, as hooked. hot: moves 1.5 times the middle; slow: all wait",
 		[CONNECTIONS] =
 			"Connections, RDMA queue pairs (qp). RTT, resent, delivery: TCP_INFO",
 		[LINKS] =
@@ -365,9 +425,10 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 		[FLOWS] = "", /* then it is no side */
 	};
 	struct state *state = view->state;
-	const char *heading = state->side == RANKS && has_rdma(state->rows.run)
-				      ? "RDMA and TCP by rank, as hooked. Over the run: own scale"
-				      : headings[state->side];
+	const char *heading =
+		state->side == RANKS && has_rdma(state->rows.run)
+			? "RDMA and TCP by rank, as hooked. hot: moves 1.5 times the middle"
+			: headings[state->side];
 	int n_lines = table_lines(state, pane.height);
 	struct lw_pane table = lw_pane_part(pane, 0, HEADING_LINES, pane.width, n_lines);
 

@@ -233,6 +233,17 @@ static int draw_slowest(const struct lw_summary *summary, struct lw_pane pane, i
 		lw_overview_slowest(summary, text), "");
 }
 
+/* Return: lines. */
+static int draw_slow_link(const struct lw_brief *brief, struct lw_pane pane, int y, int lines)
+{
+	char text[LW_NET_TEXT_BYTES + 16];
+
+	if (!*brief->slow_link)
+		return 0;
+	snprintf(text, sizeof(text), "Slow link: %s", brief->slow_link);
+	return lw_pane_fit(pane, 1, y, pane.width - 2, lines, LW_STYLE_WARN, text, "");
+}
+
 /* And that there are others: a line that looks like all of it would hide them. Return: lines. */
 static int draw_advice(const struct lw_brief *brief, struct lw_pane pane, int lines)
 {
@@ -278,7 +289,7 @@ static void draw_nothing(const struct lw_data *data, struct lw_pane pane)
 }
 
 struct below { /* lines below the ranks, the last is the quality */
-	int n_slowest, n_advice, n_lines;
+	int n_link, n_slowest, n_advice, n_lines;
 };
 
 /* What ranks leave free, some lines in any case. @y: where the ranks begin. */
@@ -298,6 +309,8 @@ static struct below lines_below(const struct lw_brief *brief, const struct lw_pa
 	below.n_advice = draw_advice(brief,
 		lw_pane_part(*pane, 0, 0, pane->width - ADVICE_FROM - 1, 0), lines > 1 ? lines : 1);
 	free -= below.n_advice;
+	below.n_link = draw_slow_link(brief, none, 0, free > 0 ? MOST_SLOWEST_LINES : 1);
+	free -= below.n_link;
 	below.n_slowest = draw_slowest(&brief->summary, none, 0, free > 0 ? MOST_SLOWEST_LINES : 1);
 	free -= below.n_slowest - 1;
 	below.n_lines = draw_lines(brief, none, 0, free - 1);
@@ -326,14 +339,16 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	if (pane.height > 16)
 		y++;
 	below = lines_below(brief, &pane, y);
-	bottom = pane.height - 1 - below.n_slowest - below.n_advice - below.n_lines;
+	bottom = pane.height - 1 - below.n_link - below.n_slowest - below.n_advice - below.n_lines;
 	if (view->focus->rank >= 0 && (size_t)view->focus->rank < brief->summary.ranks.n)
 		o->rank = (size_t)view->focus->rank; /* selected elsewhere */
 	o->ranks_y = y + 1;
 	o->slowest_y = bottom;
-	o->advice_y = bottom + below.n_slowest;
+	o->advice_y = bottom + below.n_link + below.n_slowest;
 	o->quality_y = pane.height - 1;
 	draw_ranks(o, &brief->summary, lw_pane_part(top, 0, y, pane.width, bottom - y));
+	draw_slow_link(brief, pane, bottom, below.n_link);
+	bottom += below.n_link;
 	draw_slowest(&brief->summary, pane, bottom, below.n_slowest);
 	bottom += below.n_slowest;
 	lw_pane_print(pane, 1, bottom, LW_STYLE_STRONG, "Advice:");

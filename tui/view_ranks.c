@@ -164,20 +164,19 @@ static void describe(struct state *state)
 	else if (!summary->n_steps)
 		snprintf(state->words, size, "No step that counts: who is late is not known.");
 	else if (isnan(state->stats[0].late_ns))
-		snprintf(state->words, size,
-			"Who is late is not known: no ready times, or ranks on several clocks.");
+		snprintf(state->words, size, "Who is late is not known: no ready times.");
 	else if (!summary->stragglers.n)
 		snprintf(state->words, size,
 			"No rank is late: none is 2 %% of a step behind on average and often last.");
 	lw_vec_foreach (straggler, &summary->stragglers) {
 		if (n < size)
 			n += (size_t)snprintf(state->words + n, size - n,
-				"%srank %d %s: last in %.0f %% of the steps, %s late on average",
+				"%srank %d %s: last in %.0f %% of the steps, then by %s",
 				n ? "; " : "! ", straggler->rank,
 				straggler->is_persistent ? "is late, persistent"
 							 : "takes turns with others",
 				100 * straggler->steps_frac,
-				lw_ns_format(straggler->late_ns.value, late));
+				lw_ns_or_unknown(straggler->last_ns, late));
 	}
 }
 

@@ -93,26 +93,42 @@ const char *lw_advise_ids(const struct lw_advice_list *list, char text[LW_ADVICE
 	return text;
 }
 
+static int add_finding(struct lw_advice_list *list, struct lw_finding finding, const char *format,
+	va_list arguments)
+{
+	vsnprintf(finding.text, sizeof(finding.text), format, arguments);
+	if (lw_vec_push(&list->findings, finding) < 0)
+		return LW_ERR_NOMEM;
+	if (finding.is_first) {
+		memmove(list->findings.at + 1, list->findings.at,
+			(list->findings.n - 1) * sizeof(finding));
+		list->findings.at[0] = finding;
+	}
+	return LW_OK;
+}
+
+#define ADD_FINDING(...)                                                                           \
+	va_list arguments;                                                                         \
+	int status;                                                                                \
+                                                                                                   \
+	va_start(arguments, format);                                                               \
+	status = add_finding(list, (struct lw_finding){__VA_ARGS__}, format, arguments);           \
+	va_end(arguments);                                                                         \
+	return status
+
 int lw_advise_find(struct lw_advice_list *list, const char *id, const char *format, ...)
 {
-	struct lw_finding finding = {.id = id};
-	va_list arguments;
+	ADD_FINDING(.id = id);
+}
 
-	va_start(arguments, format);
-	vsnprintf(finding.text, sizeof(finding.text), format, arguments);
-	va_end(arguments);
-	return lw_vec_push(&list->findings, finding);
+int lw_advise_lead(struct lw_advice_list *list, const char *id, const char *format, ...)
+{
+	ADD_FINDING(.id = id, .is_first = true);
 }
 
 int lw_advise_note(struct lw_advice_list *list, const char *id, const char *format, ...)
 {
-	struct lw_finding finding = {.id = id, .is_minor = true};
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(finding.text, sizeof(finding.text), format, arguments);
-	va_end(arguments);
-	return lw_vec_push(&list->findings, finding);
+	ADD_FINDING(.id = id, .is_minor = true);
 }
 
 void lw_advice_list_free(struct lw_advice_list *list)

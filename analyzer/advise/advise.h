@@ -51,6 +51,7 @@ struct lw_finding {
 	const char *id; /* of the adviser, static */
 	char text[LW_ADVICE_TEXT_BYTES];
 	bool is_minor; /* for who asks after this adviser only */
+	bool is_first; /* before every advice: what holds up all operations; first of the findings too */
 };
 
 struct lw_trial {       /* one setting that was tried */
@@ -132,6 +133,10 @@ const char *lw_advise_lines(const struct lw_advice_list *list, char *text, size_
 
 /** lw_advise_find() - add a finding. Return: LW_OK or LW_ERR_NOMEM. */
 int lw_advise_find(struct lw_advice_list *list, const char *id, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/** lw_advise_lead() - the same, one that comes before every advice. */
+int lw_advise_lead(struct lw_advice_list *list, const char *id, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /** lw_advise_note() - the same, a minor one. */

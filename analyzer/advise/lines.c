@@ -18,7 +18,7 @@ const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_A
 	text[0] = '\0';
 	if (!lw_advise_is_advised(list)) {
 		lw_vec_foreach (finding, &list->findings)
-			if (!finding->is_minor)
+			if (!finding->is_minor && !finding->is_first)
 				break;
 		snprintf(text, LW_ADVICE_TEXT_BYTES, "%s",
 			finding && finding < list->findings.at + list->findings.n ? finding->text

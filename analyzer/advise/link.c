@@ -63,6 +63,7 @@ static int advise_slow(
 	const struct lw_network *net = &run->network;
 	const struct lw_net_rank *rank;
 	char unit[2][LW_UNIT_TEXT_BYTES], changed[LW_NET_CHANGED_BYTES], only[40] = "";
+	char text[LW_NET_TEXT_BYTES];
 	const char *others;
 	int32_t to;
 
@@ -77,17 +78,16 @@ static int advise_slow(
 	lw_rate_format(net->others_bytes_per_s, unit[1]);
 	lw_capacity_changed_text(run, net->slow_rank, changed);
 	if (to != LW_NONE && only_receiver(run, to) == net->slow_rank)
-		return lw_advise_find(list, self->id,
-			"asymmetric: from rank %d (host %.64s, %s) to %d data moves at %s%s, the other way at %s%s: look at the speed and duplex of both NICs and of the switch's ports (ethtool), and at shaping (tc qdisc)",
+		return lw_advise_lead(list, self->id,
+			"Slow link, asymmetric: from rank %d (host %.64s, %s) to %d data moves at %s%s, the other way at %s%s: look at the speed and duplex of both NICs and of the switch's ports (ethtool), and at shaping (tc qdisc)",
 			number_of(run, net->slow_rank), run->ranks.at[net->slow_rank].host,
 			run->nics.at[rank->nic].name, number_of(run, to), unit[0], changed, unit[1],
 			others);
 	if (to != LW_NONE)
 		snprintf(only, sizeof(only), " (and the way into rank %d)", number_of(run, to));
-	return lw_advise_find(list, self->id,
-		"the way out of rank %d (host %.64s, %s) carries %s%s, that of the others %s%s (median), and TCP there has data in flight while they wait: in every operation all wait for it. Look at that NIC%s, its cable and its switch port (ethtool), and at shaping (tc qdisc), or leave the host out",
-		number_of(run, net->slow_rank), run->ranks.at[net->slow_rank].host,
-		run->nics.at[rank->nic].name, unit[0], changed, unit[1], others, only);
+	return lw_advise_lead(list, self->id,
+		"Slow link: %s. Look at that NIC%s, its cable and its switch port (ethtool), and at shaping (tc qdisc), or leave the host out",
+		lw_net_slow_text(run, text), only);
 }
 
 static int advise_loss(

@@ -2,8 +2,8 @@
 /*
  * straggler.c - the rank that others wait for, and what it costs them.
  *
- * A rank is late in a step when its last gradient came last, counted from the start of its own step: then
- * it is its computing that took longer, not the step before that ended later.
+ * A rank is late in a step when it computed longest before its last gradient came, as the report counts it
+ * (lw_run_computed()): not when the step before ended later for it.
  */
 #include <math.h>
 #include <stdio.h>
@@ -25,73 +25,94 @@ struct late {
 	double others_ns;
 };
 
-static double last_ready_ns(const struct lw_replay *replay, uint32_t step, uint32_t rank)
-{
-	const struct lw_hvd_input *input = &replay->input;
-	const int64_t *ready_ns =
-		input->ready_ns + ((size_t)step * input->n_ranks + rank) * input->n_tensors;
-	int64_t last_ns = 0;
-
-	for (uint32_t t = 0; t < input->n_tensors; t++)
-		last_ns = ready_ns[t] > last_ns ? ready_ns[t] : last_ns;
-	return (double)last_ns;
-}
-
 struct arrivals { /* of one step, by rank, and sorted */
+	int64_t *computed_ns;
 	double *came_ns, *sorted_ns;
 	double median_ns;
 	uint32_t last;
 };
 
-static void find_arrivals(const struct lw_replay *replay, uint32_t step, struct arrivals *arrivals)
+/* Return: step @s counts, and what ranks computed in it is known. */
+static bool find_arrivals(const struct lw_run *run, size_t s, struct arrivals *arrivals)
 {
-	uint32_t n_ranks = replay->input.n_ranks;
+	size_t n_ranks = run->ranks.n;
 
+	for (size_t r = 0; r < n_ranks; r++)
+		if (s >= run->ranks.at[r].steps.n || run->ranks.at[r].steps.at[s].excluded)
+			return false;
+	if (!lw_run_computed(run, s, arrivals->computed_ns))
+		return false;
 	arrivals->last = 0;
 	for (uint32_t r = 0; r < n_ranks; r++) {
-		arrivals->came_ns[r] = arrivals->sorted_ns[r] = last_ready_ns(replay, step, r);
+		arrivals->came_ns[r] = arrivals->sorted_ns[r] = (double)arrivals->computed_ns[r];
 		if (arrivals->came_ns[r] > arrivals->came_ns[arrivals->last])
 			arrivals->last = r;
 	}
 	qsort(arrivals->sorted_ns, n_ranks, sizeof(double), lw_stats_ascending);
 	arrivals->median_ns = arrivals->sorted_ns[(n_ranks - 1) / 2];
+	return true;
 }
 
-static int find_late(const struct lw_replay *replay, struct late *ret_late)
+/* Behind the median rank in a step: the last of all but @rank, mean. */
+static double others_ns(const struct lw_run *run, uint32_t rank, struct arrivals *arrivals)
 {
-	uint32_t n_ranks = replay->input.n_ranks, n_steps = replay->input.n_steps - 1;
-	double *scratch = calloc((size_t)n_ranks * 4, sizeof(*scratch));
-	double *late_ns = scratch + (size_t)2 * n_ranks, *n_last = late_ns + n_ranks;
-	struct arrivals arrivals = {.came_ns = scratch, .sorted_ns = scratch + n_ranks};
-	double last_ns = 0;
+	double sum_ns = 0, n = 0;
 
-	if (!scratch)
-		return lw_fail(LW_ERR_NOMEM, "no memory for %u ranks", n_ranks);
+	for (size_t s = 0; s < run->ranks.at[0].steps.n && run->ranks.n > 2; s++) {
+		double latest_ns = 0;
+
+		if (!find_arrivals(run, s, arrivals))
+			continue;
+		n++;
+		for (uint32_t r = 0; r < run->ranks.n; r++)
+			if (r != rank)
+				latest_ns = fmax(latest_ns, arrivals->came_ns[r]);
+		sum_ns += fmax(latest_ns - arrivals->median_ns, 0);
+	}
+	return n > 0 ? sum_ns / n : 0;
+}
+
+static void compare(const struct lw_run *run, struct arrivals *arrivals, double *late_ns,
+	double *n_last, struct late *late)
+{
+	double last_ns = 0, n_steps = 0;
+
+	for (size_t s = 0; s < run->ranks.at[0].steps.n; s++) {
+		if (!find_arrivals(run, s, arrivals))
+			continue;
+		n_steps++;
+		n_last[arrivals->last]++;
+		last_ns += arrivals->came_ns[arrivals->last] - arrivals->median_ns;
+		for (uint32_t r = 0; r < run->ranks.n; r++)
+			late_ns[r] += arrivals->came_ns[r] - arrivals->median_ns;
+	}
+	if (!(n_steps > 0))
+		return;
+	for (uint32_t r = 0; r < run->ranks.n; r++)
+		if (n_last[r] > n_last[late->rank])
+			late->rank = r;
+	late->steps_frac = n_last[late->rank] / n_steps;
+	late->is_persistent = late->steps_frac >= MOST_STEPS_FRAC;
+	late->late_ns = (late->is_persistent ? late_ns[late->rank] : last_ns) / n_steps;
+	if (late->is_persistent)
+		late->others_ns = others_ns(run, late->rank, arrivals);
+}
+
+static int find_late(const struct lw_run *run, struct late *ret_late)
+{
+	size_t n_ranks = run->ranks.n;
+	double *scratch = calloc(n_ranks * 4, sizeof(*scratch));
+	struct arrivals arrivals = {.computed_ns = calloc(n_ranks, sizeof(int64_t)),
+		.came_ns = scratch,
+		.sorted_ns = scratch + n_ranks};
+	bool has_room = scratch && arrivals.computed_ns;
+
 	*ret_late = (struct late){0};
-	for (uint32_t s = 1; s <= n_steps; s++) {
-		find_arrivals(replay, s, &arrivals);
-		n_last[arrivals.last]++;
-		last_ns += arrivals.came_ns[arrivals.last] - arrivals.median_ns;
-		for (uint32_t r = 0; r < n_ranks; r++)
-			late_ns[r] += arrivals.came_ns[r] - arrivals.median_ns;
-	}
-	for (uint32_t r = 0; r < n_ranks; r++)
-		if (n_last[r] > n_last[ret_late->rank])
-			ret_late->rank = r;
-	ret_late->steps_frac = n_last[ret_late->rank] / n_steps;
-	ret_late->is_persistent = ret_late->steps_frac >= MOST_STEPS_FRAC;
-	ret_late->late_ns = (ret_late->is_persistent ? late_ns[ret_late->rank] : last_ns) / n_steps;
-	for (uint32_t s = 1; s <= n_steps && ret_late->is_persistent && n_ranks > 2; s++) {
-		double others_ns = 0;
-
-		find_arrivals(replay, s, &arrivals);
-		for (uint32_t r = 0; r < n_ranks; r++)
-			if (r != ret_late->rank)
-				others_ns = fmax(others_ns, arrivals.came_ns[r]);
-		ret_late->others_ns += fmax(others_ns - arrivals.median_ns, 0) / n_steps;
-	}
+	if (has_room)
+		compare(run, &arrivals, scratch + 2 * n_ranks, scratch + 3 * n_ranks, ret_late);
+	free(arrivals.computed_ns);
 	free(scratch);
-	return LW_OK;
+	return has_room ? LW_OK : lw_fail(LW_ERR_NOMEM, "no memory for %zu ranks", n_ranks);
 }
 
 /* The one that others are compared with: of two, the other one. */
@@ -118,7 +139,6 @@ static void describe(const struct lw_run *run, const struct late *late, char tex
 
 static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
-	const struct lw_replay *replay = list->replay;
 	struct lw_whatif whatif = LW_WHATIF_RECORDED;
 	struct lw_advice *advice;
 	struct lw_trial trial;
@@ -126,9 +146,9 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 	char text[384], gain[128];
 	int status;
 
-	if (replay->input.n_ranks < 2)
+	if (run->ranks.n < 2)
 		return LW_OK;
-	status = find_late(replay, &late);
+	status = find_late(run, &late);
 	whatif.is_balanced = true;
 	if (status == LW_OK)
 		status = lw_advise_try(
@@ -170,8 +190,7 @@ const struct lw_adviser lw_adviser_straggler = {
 	.run = advise,
 	.assumes =
 		"In each step every rank computes as the median rank of that step did; the network stays as it is. Where it is one rank that is late, what the others differ by is taken off the lower end of the gain, half of it off the value.",
-	.wrong_if =
-		"The late rank has more work, which others would have to take over; or it is late because its network is slow, which is not in its ready times.",
+	.wrong_if = "The late rank has more work, which others would have to take over.",
 	.check =
 		"Record with the late rank on another host: if another rank is late then, it was the host.",
 };

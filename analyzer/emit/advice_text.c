@@ -78,15 +78,23 @@ static void print_advice(
 	print_row(out, "kind", kind_texts[advice->kind]);
 }
 
-static void print_findings(const struct lw_advice_list *list, const char *id, FILE *out)
+static void print_finding(const struct lw_finding *finding, FILE *out)
+{
+	fprintf(out, "%s: ", finding->id);
+	lw_print_wrapped(out, 2, (int)strlen(finding->id) + 2, finding->text);
+}
+
+/* @id: all of that adviser; NULL: those for everybody that come @is_first. */
+static void print_findings(
+	const struct lw_advice_list *list, const char *id, bool is_first, FILE *out)
 {
 	const struct lw_finding *finding;
 
 	lw_vec_foreach (finding, &list->findings) {
-		if (id ? strcmp(finding->id, id) != 0 : finding->is_minor)
+		if (id ? strcmp(finding->id, id) != 0
+		       : finding->is_minor || finding->is_first != is_first)
 			continue;
-		fprintf(out, "%s: ", finding->id);
-		lw_print_wrapped(out, 2, (int)strlen(finding->id) + 2, finding->text);
+		print_finding(finding, out);
 	}
 }
 
@@ -161,10 +169,11 @@ void lw_advice_text(const struct lw_advice_list *list, const struct lw_run *run,
 {
 	const struct lw_advice *advice;
 
+	print_findings(list, NULL, true, out);
 	lw_vec_foreach (advice, &list->advice)
 		if (advice->kind <= LW_ADVICE_TRAINING)
 			print_advice(advice, list, false, out);
-	print_findings(list, NULL, out);
+	print_findings(list, NULL, false, out);
 	print_default(list, out);
 	if (list->replay)
 		print_answers(list, out);
@@ -280,7 +289,7 @@ void lw_advice_explain_text(
 	lw_vec_foreach (advice, &list->advice)
 		if (!strcmp(advice->id, id))
 			print_advice(advice, list, true, out);
-	print_findings(list, id, out);
+	print_findings(list, id, false, out);
 	if (list->replay)
 		print_story(list, run, lw_advise_adviser(id), out);
 	lw_quality_text(run, out);

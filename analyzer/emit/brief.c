@@ -12,7 +12,7 @@
 #include "schema/store.h"
 
 /* Of another form of the rows nothing is read back. */
-enum { FORM = 3 };
+enum { FORM = 4 };
 
 struct field { /* a figure, by the name of its row */
 	const char *name;
@@ -162,6 +162,7 @@ int lw_brief_make(const struct lw_run *run, const struct lw_summary *summary,
 		.is_size_known = run->is_size_known,
 		.is_closed = run->is_closed};
 	lw_brief_job(run, summary, ret_brief->job);
+	lw_net_slow_text(run, ret_brief->slow_link);
 	for (size_t r = 0; r < run->ranks.n; r++)
 		ret_brief->n_died += run->ranks.at[r].died;
 	lw_advise_headline(advice, ret_brief->advice);
@@ -224,6 +225,7 @@ static void put_all(struct writing *w, const struct lw_brief *brief)
 {
 	put_plain(w, LW_NONE, "form", FORM, NULL);
 	put_plain(w, LW_NONE, "job", NAN, brief->job);
+	put_plain(w, LW_NONE, "slow_link", NAN, brief->slow_link);
 	put_plain(w, LW_NONE, "advice", NAN, brief->advice);
 	put_plain(w, LW_NONE, "advice_lines", NAN, brief->lines);
 	for (size_t i = 0; i < N_FLAG_FIELDS; i++)
@@ -320,6 +322,9 @@ static void take_run_row(struct lw_brief *brief, const char *name, sqlite3_stmt 
 		*AT(bool, brief, field) = value == 1;
 	else if (!strcmp(name, "job"))
 		snprintf(brief->job, sizeof(brief->job), "%s", lw_store_column_text(row, 6));
+	else if (!strcmp(name, "slow_link"))
+		snprintf(brief->slow_link, sizeof(brief->slow_link), "%s",
+			lw_store_column_text(row, 6));
 	else if (!strcmp(name, "advice"))
 		snprintf(brief->advice, sizeof(brief->advice), "%s", lw_store_column_text(row, 6));
 	else if (!strcmp(name, "advice_lines"))

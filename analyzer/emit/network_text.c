@@ -122,23 +122,12 @@ static void print_ops(FILE *out, const struct lw_run *run)
 
 static void print_slow(FILE *out, const struct lw_run *run)
 {
-	const struct lw_network *net = &run->network;
-	const struct lw_net_rank *rank;
-	char text[400], unit[2][LW_UNIT_TEXT_BYTES], changed[LW_NET_CHANGED_BYTES];
-	char words[LW_NET_WORDS_BYTES];
+	char text[LW_NET_TEXT_BYTES], words[LW_NET_WORDS_BYTES];
 
 	if (*lw_server_text(run, words))
 		print_line(out, "server", words);
-	if (net->slow_rank == LW_NONE)
-		return;
-	rank = &net->ranks.at[net->slow_rank];
-	snprintf(text, sizeof(text),
-		"rank %d sends by %s at %s%s, the others at %s%s (median): every operation that it is in waits for it",
-		number_of(run, net->slow_rank), run->nics.at[rank->nic].name,
-		lw_rate_format(rank->capacity_bytes_per_s, unit[0]),
-		lw_capacity_changed_text(run, net->slow_rank, changed),
-		lw_rate_format(net->others_bytes_per_s, unit[1]), lw_at_least(net->others_from));
-	print_line(out, "slow link", text);
+	if (*lw_net_slow_text(run, text))
+		print_line(out, "slow link", text);
 }
 
 static void print_reach(FILE *out, const struct lw_run *run)

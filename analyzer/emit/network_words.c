@@ -42,9 +42,8 @@ const char *lw_capacity_name(enum lw_capacity_from from)
 
 static const char *const reason_words[LW_N_REASONS] = {
 	[LW_REASON_LATENCY] = "of the time is what an operation costs whatever its size",
-	[LW_REASON_WINDOW] =
-		"of the time in operations a receiver's window held TCP back, see below",
-	[LW_REASON_BUFFER] = "of the time in operations a send buffer held TCP back, see below",
+	[LW_REASON_WINDOW] = "of the time in operations a receiver's window held TCP back",
+	[LW_REASON_BUFFER] = "of the time in operations a send buffer held TCP back",
 	[LW_REASON_SLOWED] = "of the time was lost by operations that something slowed",
 	[LW_REASON_CORES] = "of a step ranks that had to compute waited for a core",
 	[LW_REASON_IDLE] =

@@ -157,6 +157,7 @@ static void put_stragglers(struct lw_json *json, const struct lw_summary *summar
 		lw_json_string(json, "kind", straggler->is_persistent ? "persistent" : "rotating");
 		lw_json_figure(json, "late_ns", straggler->late_ns);
 		lw_json_double(json, "steps_frac", straggler->steps_frac);
+		lw_json_double(json, "last_ns", straggler->last_ns);
 		lw_json_object_end(json);
 	}
 	lw_json_array_end(json);

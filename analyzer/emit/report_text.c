@@ -91,8 +91,18 @@ static void print_late_rank(FILE *out, const struct lw_summary *summary)
 	if (!latest)
 		return;
 	snprintf(text, sizeof(text),
-		"Late rank: rank %d is last in %.0f %% of the steps, by %s: the others wait for it, which settings of the communication seldom change; look at its input, its device, its neighbours, the cores that it has.",
-		latest->rank, 100 * latest->steps_frac, lw_ns_format(latest->late_ns.value, late));
+		"Late rank: rank %d computes longest in %.0f %% of the steps, then %s more than the first: the others wait for it, which settings of the communication seldom change; look at its input, its device, its neighbours, the cores that it has.",
+		latest->rank, 100 * latest->steps_frac, lw_ns_or_unknown(latest->last_ns, late));
+	print_paragraph(out, text);
+}
+
+static void print_slow_link(FILE *out, const struct lw_run *run)
+{
+	char link[LW_NET_TEXT_BYTES], text[LW_NET_TEXT_BYTES + 16];
+
+	if (!*lw_net_slow_text(run, link))
+		return;
+	snprintf(text, sizeof(text), "Slow link: %s.", link);
 	print_paragraph(out, text);
 }
 
@@ -108,6 +118,7 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 			*lw_flows_headline(analysis->run, text)
 				? text
 				: "No training step was found: no gradient came twice. What was recorded is below.");
+		print_slow_link(out, analysis->run);
 		fputc('\n', out);
 		return;
 	}
@@ -122,6 +133,7 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 	snprintf(text + n, sizeof(text) - n, ").");
 	print_paragraph(out, text);
 	print_exposed(out, summary);
+	print_slow_link(out, analysis->run);
 	print_late_rank(out, summary);
 	fputs("  To change: ", out);
 	lw_print_wrapped(out, 2, 13, lw_advise_top_line(&analysis->advice, advice));
@@ -311,14 +323,16 @@ static void print_stragglers(FILE *out, const struct lw_summary *summary, bool i
 
 	if (!summary->stragglers.n)
 		return;
-	fprintf(out, "Late ranks (%s, against the first rank's)\n",
+	fprintf(out, "Late ranks (%s, from when each resumed, against the first)\n",
 		is_plain ? "entry into a collective" : "last gradient ready");
 	lw_vec_foreach (straggler, &summary->stragglers) {
-		char text[LW_UNIT_TEXT_BYTES];
+		char text[2][LW_UNIT_TEXT_BYTES];
 
-		fprintf(out, "  rank %d: last in %.0f %% of the steps, %s late on average (%s)\n",
+		fprintf(out,
+			"  rank %d: last in %.0f %% of the steps, then by %s; %s on average (%s)\n",
 			straggler->rank, 100 * straggler->steps_frac,
-			lw_ns_format(straggler->late_ns.value, text),
+			lw_ns_or_unknown(straggler->last_ns, text[0]),
+			lw_ns_format(straggler->late_ns.value, text[1]),
 			straggler->is_persistent ? "persistent" : "they take turns");
 	}
 	fputc('\n', out);

@@ -287,23 +287,49 @@ static void compare_with_ring(struct lw_summary *summary, double sent)
 			"no operation was recorded, so nobody knows how much a ring would send");
 }
 
+double lw_summary_acked(const struct lw_run *run, size_t r, double *ret_sent)
+{
+	const struct lw_rank *rank = &run->ranks.at[r];
+	double acked = (double)rank->tcp_acked_bytes;
+	const struct lw_tcp_end *end;
+
+	*ret_sent = (double)rank->sent_bytes;
+	if (acked > 0)
+		return acked;
+	*ret_sent = 0;
+	lw_vec_foreach (end, &run->ends) {
+		if (end->rank != (int32_t)r || end->is_rdma || !end->socket || !end->tcp.n ||
+			end->tcp.at[end->tcp.n - 1].acked_bytes < 0)
+			continue;
+		acked += (double)end->tcp.at[end->tcp.n - 1].acked_bytes;
+		*ret_sent += lw_end_sent_bytes(end);
+	}
+	return acked > 0 ? acked : (double)NAN;
+}
+
 static void summarize_network(const struct lw_run *run, struct lw_summary *summary)
 {
 	double sent = 0, rdma = rdma_bytes_per_step(run);
-	double acked = 0, sent_in_all = 0;
+	double acked = 0, acked_of = 0, sent_in_all = 0;
 	size_t n_all = n_steps_of(run), first = n_all, last = 0;
 
 	summary->tcp_acked_ratio = unknown("no TCP connection was asked for its TCP_INFO");
 	for (size_t r = 0; r < run->ranks.n; r++) {
-		acked += (double)run->ranks.at[r].tcp_acked_bytes;
+		double sent_of_rank, acked_of_rank = lw_summary_acked(run, r, &sent_of_rank);
+
 		sent_in_all += (double)run->ranks.at[r].sent_bytes;
+		acked += isnan(acked_of_rank) ? 0 : acked_of_rank;
+		acked_of += isnan(acked_of_rank) ? 0 : sent_of_rank;
 	}
-	if (acked > 0 && sent_in_all > 0)
-		summary->tcp_acked_ratio = exact(acked / sent_in_all, LW_MEASURED);
+	if (acked > 0 && acked_of > 0)
+		summary->tcp_acked_ratio = exact(acked / acked_of, LW_MEASURED);
 	summary->sent_bytes_per_step = summary->sent_ratio =
 		unknown("no TCP connection of this run was seen sending");
 	summary->expected_bytes_per_step = unknown("no step was found that counts");
 	summary->rdma_bytes_per_step = unknown("no RDMA between ranks was seen");
+	if (!summary->n_steps && sent_in_all > 0)
+		summary->sent_bytes_per_step = summary->sent_ratio =
+			summary->expected_bytes_per_step;
 	if (!summary->n_steps)
 		return;
 	summary->expected_bytes_per_step =
@@ -342,66 +368,33 @@ static void summarize_network(const struct lw_run *run, struct lw_summary *summa
 static const double worth_telling_frac = 0.02;
 static const double most_steps_frac = 0.75;
 
-/* In a run without ready times: the operation of the step that one rank entered longest before another. */
-static const struct lw_group *widest_entry(const struct lw_run *run, size_t s)
-{
-	const struct lw_step *step = &run->ranks.at[0].steps.at[s];
-	const struct lw_group *widest = NULL;
-
-	for (uint32_t i = 0; i < step->n_batches; i++) {
-		const struct lw_group *group =
-			&run->groups.at[run->ranks.at[0].batches.at[step->first_batch + i].group];
-
-		if (group->n_ranks == run->ranks.n &&
-			(!widest || group->last_start_ns - group->first_start_ns >
-					    widest->last_start_ns - widest->first_start_ns))
-			widest = group;
-	}
-	return widest;
-}
-
-bool lw_summary_arrivals(const struct lw_run *run, size_t s, int64_t *arrivals_ns)
-{
-	const struct lw_group *group = run->is_plain ? widest_entry(run, s) : NULL;
-
-	for (size_t r = 0; r < run->ranks.n; r++) {
-		const struct lw_rank *rank = &run->ranks.at[r];
-
-		arrivals_ns[r] = group ? rank->batches.at[group->batch_of_rank[r]].start_ns
-				       : rank->steps.at[s].last_ready_ns;
-		if (arrivals_ns[r] == LW_NS_UNKNOWN || rank->clock != run->ranks.at[0].clock)
-			return false;
-	}
-	return true;
-}
-
 static int summarize_stragglers(const struct lw_run *run, struct lw_summary *summary)
 {
 	size_t n_all = n_steps_of(run), n_ranks = run->ranks.n, n = summary->n_steps;
 	double *late = calloc(n_ranks * n + 1, sizeof(*late)); /* [rank][step] */
 	double *last_ns =
 		calloc(n_ranks + 1, sizeof(*last_ns)); /* sum over steps that it was last in */
-	int64_t *arrivals_ns = calloc(n_ranks + 1, sizeof(*arrivals_ns));
+	int64_t *computed_ns = calloc(n_ranks + 1, sizeof(*computed_ns));
 	size_t *n_last = calloc(n_ranks + 1, sizeof(*n_last)), at = 0;
 	int status = LW_OK;
 
-	if (!late || !n_last || !arrivals_ns || !last_ns)
+	if (!late || !n_last || !computed_ns || !last_ns)
 		status = lw_fail(LW_ERR_NOMEM, "no memory");
 	for (size_t s = 0; s < n_all && status == LW_OK && n_ranks > 1; s++) {
 		size_t first = 0, last = 0;
 
 		if (!lw_summary_is_counted(run, s))
 			continue;
-		if (!lw_summary_arrivals(run, s, arrivals_ns))
+		if (!lw_run_computed(run, s, computed_ns))
 			goto done; /* lateness cannot be compared */
 		for (size_t r = 1; r < n_ranks; r++) {
-			last = arrivals_ns[r] > arrivals_ns[last] ? r : last;
-			first = arrivals_ns[r] < arrivals_ns[first] ? r : first;
+			last = computed_ns[r] > computed_ns[last] ? r : last;
+			first = computed_ns[r] < computed_ns[first] ? r : first;
 		}
 		n_last[last]++;
-		last_ns[last] += (double)(arrivals_ns[last] - arrivals_ns[first]);
+		last_ns[last] += (double)(computed_ns[last] - computed_ns[first]);
 		for (size_t r = 0; r < n_ranks; r++)
-			late[r * n + at] = (double)(arrivals_ns[r] - arrivals_ns[first]);
+			late[r * n + at] = (double)(computed_ns[r] - computed_ns[first]);
 		at++;
 	}
 	for (size_t r = 0; r < n_ranks && status == LW_OK && at; r++) {
@@ -418,7 +411,7 @@ static int summarize_stragglers(const struct lw_run *run, struct lw_summary *sum
 done:
 	free(late);
 	free(last_ns);
-	free(arrivals_ns);
+	free(computed_ns);
 	free(n_last);
 	return status;
 }

@@ -73,7 +73,7 @@ struct lw_straggler {
 	int32_t rank;
 	bool is_persistent; /* last in most steps; else one of several that take turns */
 	struct lw_figure
-		late_ns;   /* its last gradient after the first rank's; mean of all counted steps */
+		late_ns; /* computing that it needs beyond the fastest rank; mean of all counted steps */
 	double last_ns;    /* the same, mean of the steps that it was last in; NAN: not stored */
 	double steps_frac; /* of the counted steps it was last in */
 };
@@ -118,9 +118,9 @@ struct lw_exposed lw_summary_exposed(
 bool lw_summary_is_counted(const struct lw_run *run, size_t s);
 
 /**
- * lw_summary_arrivals() - when each rank came in step @s: its last gradient queued, in a plain run its entry into
- * the collective on which one waited longest for another. @arrivals_ns: one a rank. Return: false: not known.
+ * lw_summary_acked() - payload that rank @r sent on hooked sockets, by the kernel's count: as the hook asked, else as the
+ * collector did. @ret_sent: by the hook, on the same sockets. Return: NAN: nobody asked.
  */
-bool lw_summary_arrivals(const struct lw_run *run, size_t s, int64_t *arrivals_ns);
+double lw_summary_acked(const struct lw_run *run, size_t r, double *ret_sent);
 
 #endif /* LAPWING_ANALYZER_EMIT_SUMMARY_H */

@@ -13,7 +13,6 @@
 #include "analyzer/network/network.h"
 
 #define LOW_FRAC    0.8 /* below: it is asked why */
-#define OFF_FRAC    0.2 /* bytes further off are not those of the algorithm */
 #define REASON_FRAC 0.2 /* from this on it is a reason */
 #define MOST_FRAC   1.1 /* of a capacity: more than that refutes it */
 
@@ -136,7 +135,7 @@ int lw_run_reach(struct lw_run *run, const struct lw_fit *fit)
 	int status = add_up(run, &all);
 
 	*reach = (struct lw_net_reach){.rank = LW_NONE, .fitted_frac = NAN, .mean_frac = NAN};
-	if (status < 0 || all.n < 1 || !(net->off_frac <= OFF_FRAC))
+	if (status < 0 || all.n < 1 || !(net->off_frac <= LW_NET_OFF_FRAC))
 		return status;
 	for (size_t r = 0; r < net->ranks.n; r++) {
 		struct lw_net_rank *rank = &net->ranks.at[r];

@@ -192,7 +192,7 @@ static struct make_run links(void)
 	return spec;
 }
 
-/* As links(), each operation captured: the large ones fill the way out of rank 0, now and then segments are sent again. */
+/* As links(), each operation captured: the large ones fill the way out of rank 0, segments are sent again, few by rank 1. */
 static struct make_run captured(void)
 {
 	static char sql[8192];
@@ -208,7 +208,7 @@ static struct make_run captured(void)
 		"INSERT INTO packet_bin WITH RECURSIVE ms(flow, at, until, wire) AS (SELECT t.process_id, b.start_ns / 1000000,"
 		" b.end_ns / 1000000, CASE WHEN b.bytes > 1000000 THEN 51000 ELSE 20000 END FROM batch b JOIN thread t ON t.id = b.thread_id"
 		" UNION ALL SELECT flow, at + 1, until, wire FROM ms WHERE at < until)"
-		" SELECT flow, at * 1000000, 1, wire, 40, wire, wire, 2 * (at % 7 = 3 AND flow = 1), 0, 0, 0, 0, 0, 0, at * 1000000,"
+		" SELECT flow, at * 1000000, 1, wire, 40, wire, wire, CASE flow WHEN 1 THEN 2 * (at % 7 = 3) ELSE at % 97 = 5 END, 0, 0, 0, 0, 0, 0, at * 1000000,"
 		" at * 1000000 FROM ms GROUP BY flow, at;");
 	spec.extra_sql = sql;
 	return spec;
@@ -265,6 +265,24 @@ static struct make_run packets_only(void)
 		" (6, 0, 8, 8800, 8, 8800, 8192, 0, 0, 0, 0, 1, 0, 0, 0, 500000),"
 		" (7, 0, 1, 120, 1, 120, 60, 0, 0, 0, 0, 0, 0, 0, 300000, 300000),"
 		" (1, 0, 7, 700, 7, 700, 100, 0, 0, 0, 0, 0, 0, 0, 0, 999999999)";
+	return spec;
+}
+
+/* As full_links(), but by the way out of rank 1 it takes three times as long: rank 0, which waits for it, resumes 3 ms later. */
+static struct make_run slow_link(void)
+{
+	static char sql[16384];
+	struct make_run spec = full_links();
+
+	snprintf(sql, sizeof(sql), "%s%s", spec.extra_sql,
+		"UPDATE tcp_info_sample SET busy_ns = busy_ns * 3 WHERE connection_id = 2;"
+		"UPDATE wait SET end_ns = end_ns + 3000000 WHERE thread_id = 1;"
+		/* no hook saw this one */
+		"INSERT INTO tcp_connection VALUES(9, 1, 1, 9, 1, '10.0.0.1', 6001, '10.0.9.9', 443, 1, 0, 1, 1);"
+		"WITH t(at) AS (VALUES(0), (500), (1000)) INSERT INTO tcp_info_sample SELECT 9, at * 1000000, 900000, 800000,"
+		" at * 50, at * 50, at * 20, 0, 0, at, at, 0, 0, 0, 0, 10, 0 FROM t;");
+	spec.late_ns[0] = 3000000;
+	spec.extra_sql = sql;
 	return spec;
 }
 
@@ -354,6 +372,7 @@ static const struct {
 } runs[] = {
 	{"links", links},
 	{"full_links", full_links},
+	{"slow_link", slow_link},
 	{"captured", captured},
 	{"packets_only", packets_only},
 	{"shared_nic", shared_nic},

@@ -104,6 +104,11 @@ void net_run_add_nic_bytes(int rank, double tx_bytes, double rx_bytes)
 	}
 }
 
+const char *net_run_sql(void)
+{
+	return sql;
+}
+
 struct lw_run *net_run_analyze(int n_ranks)
 {
 	struct make_run spec = make_run_job(n_ranks, N_STEPS);

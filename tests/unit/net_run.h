@@ -30,6 +30,9 @@ void net_run_add_nic_bytes(int rank, double tx_bytes, double rx_bytes);
 /** net_run_add_capture() - that flows of capture @id are of, on the clock of all ranks. */
 void net_run_add_capture(int id, int64_t start_ns, int64_t end_ns);
 
+/** net_run_sql() - the rows so far, for a job of one's own. */
+const char *net_run_sql(void);
+
 /** net_run_analyze() - write it, load it, run every stage. Free with lw_run_free(). */
 struct lw_run *net_run_analyze(int n_ranks);
 

@@ -138,6 +138,20 @@ static void record_batch(void *context, const struct lw_hvd_batch *batch)
 	lw_vec_push(&recorder->run->groups, group);
 }
 
+static int64_t last_ready_ns(const struct lw_rank *rank, const struct lw_step *step)
+{
+	int64_t last_ns = LW_NS_UNKNOWN;
+
+	for (uint32_t b = 0; b < step->n_batches; b++) {
+		const struct lw_batch *batch = &rank->batches.at[step->first_batch + b];
+
+		for (uint32_t m = 0; m < batch->n_members; m++)
+			if (rank->members.at[batch->first_member + m].ready_ns > last_ns)
+				last_ns = rank->members.at[batch->first_member + m].ready_ns;
+	}
+	return last_ns;
+}
+
 static void record_step(void *context, uint32_t step, const int64_t *start_ns,
 	const int64_t *blocked_ns, const int64_t *resumed_ns, const int64_t *end_ns)
 {
@@ -160,6 +174,7 @@ static void record_step(void *context, uint32_t step, const int64_t *start_ns,
 			b--;
 		one.first_batch = (uint32_t)b;
 		one.n_batches = (uint32_t)(rank->batches.n - b);
+		one.last_ready_ns = last_ready_ns(rank, &one);
 		lw_vec_push(&rank->steps, one);
 		while (wait.end_ns < one.resumed_ns) { /* one sleep after the other */
 			wait.start_ns = wait.end_ns;

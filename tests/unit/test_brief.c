@@ -204,6 +204,9 @@ static void nobody_is_the_slowest_where_ranks_take_turns(void **state)
 	(void)state;
 	for (int r = 0; r < 2; r++)
 		assert_int_equal(lw_vec_push(&summary.ranks, rank), LW_OK);
+	assert_string_equal(
+		lw_overview_slowest(&summary, text), "Slowest rank: not known, no step was found");
+	summary.n_steps = 9;
 	assert_string_equal(lw_overview_slowest(&summary, text), "Slowest rank: none stands out");
 	assert_int_equal(lw_vec_push(&summary.stragglers, straggler(0, 0.44, 4e6)), LW_OK);
 	assert_int_equal(lw_vec_push(&summary.stragglers, straggler(1, 0.56, 2e6)), LW_OK);

@@ -57,8 +57,9 @@ static void a_slow_link_is_named_and_an_even_ring_is_not(void **state)
 	assert_string_equal(advise(4, "network.slow_link"), "");
 	make_ring(100);
 	assert_says(advise(4, "network.slow_link"),
-		"the way out of rank 2 (host node1, eth2) carries 62.7 MB/s");
-	assert_says(said, "that of the others 190 MB/s at least");
+		"Slow link: rank 2 (host node1) sends by eth2 at 62.7 MB/s");
+	assert_says(said,
+		"the others at 190 MB/s at least (median): operations that it is in wait for it");
 	assert_says(said, "(and the way into rank 3)");
 	/* neighbours that answer with small messages, at what a round trip takes */
 	net_run_begin(4);

@@ -119,6 +119,89 @@ static void other_patterns_have_their_names(void **state)
 	lw_run_free(run);
 }
 
+/* Hub and two workers on one host, a worker on another: the hub is also the one rank of its host that talks to others. */
+static void a_server_on_the_host_of_workers_is_a_server(void **state)
+{
+	struct lw_run *run;
+
+	(void)state;
+	net_run_begin(4);
+	for (int r = 1; r < 4; r++)
+		net_run_exchange(0, r, 40e6);
+	net_run_add("INSERT INTO host VALUES(2, 'node2', 'boot-1', 'monotonic');"
+		    "UPDATE process SET host_id = 2 WHERE rank = 3;");
+	run = net_run_analyze(4);
+	assert_string_not_equal(run->ranks.at[0].host, run->ranks.at[3].host);
+	assert_algorithm(run, LW_ALGORITHM_STAR);
+	assert_int_equal(run->network.hub, 0);
+	lw_run_free(run);
+}
+
+/* Bytes of four ranks' allreduces: what a ring in both directions, and doubling, send of them by each link. */
+static void four_links_both_ways(double factor)
+{
+	net_run_begin(4);
+	for (int r = 0; r < 4; r++)
+		net_run_exchange(r, (r + 1) % 4, factor / 2);
+}
+
+static void the_same_links_are_told_apart_by_bytes(void **state)
+{
+	struct lw_run *run;
+	double run_bytes;
+
+	(void)state;
+	four_links_both_ways(80e6);
+	run = net_run_analyze(4); /* of a second's even traffic, the part in the steps */
+	run_bytes = 80e6 * wanted_bytes(run) / run->network.ranks.at[0].sent_bytes;
+	lw_run_free(run);
+
+	four_links_both_ways(1.5 * run_bytes);
+	run = net_run_analyze(4);
+	assert_algorithm(run, LW_ALGORITHM_RING);
+	assert_non_null(strstr(run->network.evidence, "both neighbours of one circle"));
+	assert_true(run->network.off_frac < 0.01);
+	lw_run_free(run);
+
+	four_links_both_ways(2 * run_bytes);
+	run = net_run_analyze(4);
+	assert_algorithm(run, LW_ALGORITHM_DOUBLING);
+	assert_true(run->network.off_frac < 0.01);
+	lw_run_free(run);
+
+	four_links_both_ways(80e6); /* nobody knows how much they had to move */
+	net_run_add("UPDATE collective SET op = 4; UPDATE batch SET op = 4;");
+	run = net_run_analyze(4);
+	assert_true(isnan(run->network.op_bytes));
+	assert_algorithm(run, LW_ALGORITHM_UNKNOWN);
+	assert_non_null(strstr(run->network.evidence, "a ring in both directions, or doubling"));
+	lw_run_free(run);
+
+	net_run_begin(6);
+	for (int r = 0; r < 6; r++)
+		net_run_exchange(r, (r + 1) % 6, 20e6);
+	run = net_run_analyze(6);
+	assert_algorithm(run, LW_ALGORITHM_RING);
+	lw_run_free(run);
+}
+
+/* Who is inside of one tree is a leaf of the other. */
+static void two_trees_are_found(void **state)
+{
+	static const int edges[][2] = {{0, 4}, {4, 2}, {4, 6}, {2, 1}, {2, 3}, {6, 5}, {6, 7},
+		{0, 3}, {3, 1}, {3, 5}, {1, 7}, {1, 2}, {5, 4}, {5, 6}};
+	struct lw_run *run;
+
+	(void)state;
+	net_run_begin(8);
+	for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++)
+		net_run_exchange(edges[i][0], edges[i][1], 20e6);
+	run = net_run_analyze(8);
+	assert_algorithm(run, LW_ALGORITHM_TREE);
+	assert_non_null(strstr(run->network.evidence, "two trees"));
+	lw_run_free(run);
+}
+
 static void two_ranks_tell_nothing_apart(void **state)
 {
 	struct lw_run *run;
@@ -148,6 +231,14 @@ static void without_traffic_it_says_why(void **state)
 	run = net_run_analyze(4);
 	assert_algorithm(run, LW_ALGORITHM_UNKNOWN);
 	assert_non_null(strstr(run->network.evidence, "too little traffic"));
+	assert_non_null(strstr(run->network.evidence, " a step"));
+	lw_run_free(run);
+
+	net_run_add(
+		"DELETE FROM batch; DELETE FROM batch_tensor; DELETE FROM ready; DELETE FROM wait;"
+		"DELETE FROM collective; DELETE FROM cycle;");
+	run = net_run_analyze(4); /* without steps */
+	assert_non_null(strstr(run->network.evidence, "B in the whole run"));
 	lw_run_free(run);
 }
 
@@ -315,6 +406,9 @@ int main(void)
 		cmocka_unit_test(a_circle_of_links_is_a_ring),
 		cmocka_unit_test(a_server_is_named_and_hot),
 		cmocka_unit_test(other_patterns_have_their_names),
+		cmocka_unit_test(a_server_on_the_host_of_workers_is_a_server),
+		cmocka_unit_test(the_same_links_are_told_apart_by_bytes),
+		cmocka_unit_test(two_trees_are_found),
 		cmocka_unit_test(two_ranks_tell_nothing_apart),
 		cmocka_unit_test(without_traffic_it_says_why),
 		cmocka_unit_test(what_a_nic_moved_beyond_the_job_is_nobodys),

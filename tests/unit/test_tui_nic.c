@@ -119,7 +119,7 @@ static void the_most_is_the_largest_rate_over_a_window(void **state)
 		struct lw_nic_stretches all = draw_stretches(&random, kind);
 		int64_t window_ns = 1 + below(&random, 500);
 		struct lw_nic_curve curve;
-		double most = 0;
+		double most = 0, most_in = 0, wanted_in = 0;
 
 		assert_int_equal(lw_nic_curve_make(&all, &curve), LW_OK);
 		for (size_t i = 0; i < all.at.n; i++)
@@ -131,15 +131,18 @@ static void the_most_is_the_largest_rate_over_a_window(void **state)
 
 				most = out > most ? out : most;
 				most = in > most ? in : most;
+				wanted_in = in > wanted_in ? in : wanted_in;
 			}
 		/* what moves at once at a window's start is before it to one of the two, in it to the other */
-		assert_true(lw_nic_curve_most(&curve, window_ns) >=
+		assert_true(lw_nic_curve_most(&curve, window_ns, &most_in) >=
 			    most / (double)window_ns * 1e9 * (1 - 1e-9));
-		assert_true(lw_nic_curve_most(&curve, window_ns) <=
+		assert_true(lw_nic_curve_most(&curve, window_ns, &most_in) <=
 			    (most + 1000000 * 3) / (double)window_ns * 1e9);
 		if (kind % 3 == 2) /* nothing moves at once */
-			assert_true(lw_nic_curve_most(&curve, window_ns) <=
+			assert_true(lw_nic_curve_most(&curve, window_ns, &most_in) <=
 				    most / (double)window_ns * 1e9 * (1 + 1e-9));
+		assert_true(most_in >= wanted_in / (double)window_ns * 1e9 * (1 - 1e-9));
+		assert_true(most_in <= (wanted_in + 1000000 * 3) / (double)window_ns * 1e9);
 		lw_vec_free(&curve.points);
 		lw_vec_free(&all.at);
 	}
