@@ -51,6 +51,7 @@ struct lw_capture {
 	uint64_t n_dropped;
 	unsigned int last_dropped; /* libpcap's counter, which wraps */
 	int64_t stats_ns, handed_ns, all_flows_ns;
+	int64_t strangers_ns; /* they were counted */
 	uint64_t last_strangers;
 	bool is_narrow, is_broken;
 	struct lw_filter_peers peers; /* of the job; one that was stays */
@@ -130,7 +131,7 @@ int lw_capture_open(
 	snprintf(c->link_type, sizeof(c->link_type), "%s", lw_tap_link_name(c->pcap));
 	c->flows.mtu_bytes = strcmp(c->device, LW_CAPTURE_ANY) ? lw_tap_mtu(c->device) : 0;
 	c->start_ns = lw_packet_clock_read(&c->clock);
-	c->stats_ns = c->handed_ns = c->all_flows_ns = c->start_ns;
+	c->stats_ns = c->handed_ns = c->all_flows_ns = c->strangers_ns = c->start_ns;
 	*ret_capture = c;
 	return LW_OK;
 }
@@ -389,12 +390,16 @@ static void set_filter(struct lw_capture *c)
 /* Strangers are counted from one hand-over to the next. */
 static bool are_strangers_many(struct lw_capture *c, int64_t now_ns)
 {
-	double wanted = (double)LW_CAPTURE_STRANGERS_PER_S * (double)(now_ns - c->handed_ns) /
-			(double)LW_NS_PER_S;
+	int64_t since_ns = now_ns - c->strangers_ns;
 	uint64_t n = c->flows.n_foreign - c->last_strangers;
 
+	/* a burst is no reason to look away for good */
+	if (since_ns < LW_NS_PER_S)
+		return false;
+	c->strangers_ns = now_ns;
 	c->last_strangers = c->flows.n_foreign;
-	return (double)n > wanted && now_ns - c->start_ns > LW_NS_PER_S;
+	return (double)n >
+	       (double)LW_CAPTURE_STRANGERS_PER_S * (double)since_ns / (double)LW_NS_PER_S;
 }
 
 /* The filter is narrowed when strangers are too many. */

@@ -328,12 +328,11 @@ static void print_stragglers(FILE *out, const struct lw_summary *summary, bool i
 	lw_vec_foreach (straggler, &summary->stragglers) {
 		char text[2][LW_UNIT_TEXT_BYTES];
 
-		fprintf(out,
-			"  rank %d: last in %.0f %% of the steps, then by %s; %s on average (%s)\n",
+		fprintf(out, "  rank %d: last in %.0f %% of steps, then by %s; mean %s (%s)\n",
 			straggler->rank, 100 * straggler->steps_frac,
 			lw_ns_or_unknown(straggler->last_ns, text[0]),
 			lw_ns_format(straggler->late_ns.value, text[1]),
-			straggler->is_persistent ? "persistent" : "they take turns");
+			straggler->is_persistent ? "persistent" : "in turns");
 	}
 	fputc('\n', out);
 }

@@ -23,9 +23,9 @@ def rows(sql):
 
 
 def two_thousand_flows_of_others_make_some_rows_a_second(a, b, seconds=6):
-    """15 000 packets/s: too few for a narrow filter, and each flow moves less than 64 KiB/s."""
+    """8 000 packets/s: too few for a narrow filter however they bunch, and each flow moves less than 64 KiB/s."""
     with receiver(b, B) as port:
-        flood = subprocess.Popen(inside(a, os.path.join(BUILD, "tests", "flood"), "eth0", "15000", str(seconds), "2000"), stdout=subprocess.PIPE)
+        flood = subprocess.Popen(inside(a, os.path.join(BUILD, "tests", "flood"), "eth0", "8000", str(seconds), "2000"), stdout=subprocess.PIPE)
         said = record(a, RUN, ["--pcap=eth0"], sender(B, port, 4 << 20, 1 << 13, (seconds - 2) / 512))
         n_sent = int(flood.communicate()[0])
     (capture,) = rows("SELECT * FROM capture")
@@ -37,7 +37,7 @@ def two_thousand_flows_of_others_make_some_rows_a_second(a, b, seconds=6):
     (others,) = rows("SELECT count(*) AS n, count(DISTINCT f.id) AS n_flows, sum(b.n_packets) AS n_packets, max(f.is_other) AS is_other"
                      " FROM packet_bin b JOIN flow f ON f.id = b.flow_id WHERE f.process_id IS NULL AND f.protocol = 'tcp'")
     print(f"strangers: {others['n_packets']} packets of {n_sent} while it was captured in {others['n']} rows; the job's {bins['n']}")
-    assert others["n_packets"] > 15000 * (seconds - 3) and others["n_flows"] == 1 and others["is_other"] == 1, others
+    assert others["n_packets"] > 8000 * (seconds - 3) and others["n_flows"] == 1 and others["is_other"] == 1, others
     assert others["n"] <= seconds + 2, others
     assert rows("SELECT count(*) AS n FROM flow WHERE destination_port = 601") == [{"n": 0}]
 
