@@ -199,6 +199,7 @@ struct lw_net_account { /* network: bytes of one NIC, or RDMA port; NAN where it
 	double tx_bytes, rx_bytes, tx_packets, rx_packets; /* as its counters grew */
 	double job_tx_bytes, job_rx_bytes; /* payload of the ranks' connections, repeats included */
 	double header_tx_bytes, header_rx_bytes; /* of those */
+	double again_rx_bytes; /* payload that ranks sent again to it, which it may have counted twice */
 	bool is_packet_counted; /* headers by counted packets or segments; else by MTU, assumed */
 	double other_tx_bytes, other_rx_bytes; /* what is left: unattributed */
 	double unseen_bytes;     /* of those: on no TCP connection that was seen; NAN */

@@ -173,6 +173,7 @@ static void put_nics(struct lw_json *json, const struct lw_run *run)
 		lw_json_double(json, "job_rx_bytes", account->job_rx_bytes);
 		lw_json_double(json, "header_tx_bytes", account->header_tx_bytes);
 		lw_json_double(json, "header_rx_bytes", account->header_rx_bytes);
+		lw_json_double(json, "again_rx_bytes", account->again_rx_bytes);
 		lw_json_string(json, "headers_from",
 			account->is_packet_counted ? "counted segments" : "assumed from the MTU");
 		lw_json_double(json, "other_tx_bytes", account->other_tx_bytes);

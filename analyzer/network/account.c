@@ -118,6 +118,13 @@ struct headers {
 	bool is_counted;
 };
 
+/* Of a segment that fills a frame. */
+static double full_payload_bytes(const struct lw_nic *nic, const struct lw_tcp_end *end)
+{
+	return (nic->mtu_bytes > 200 ? (double)nic->mtu_bytes : 1500) + ETHERNET_BYTES -
+	       lw_net_header_bytes(end, false);
+}
+
 static void add_segments(struct headers *headers, const struct lw_nic *nic,
 	const struct lw_tcp_end *end, double tx_frac, double rx_frac)
 {
@@ -129,12 +136,39 @@ static void add_segments(struct headers *headers, const struct lw_nic *nic,
 		headers->n_rx += (double)last->n_segments_in * rx_frac;
 		return;
 	}
-	double full_bytes = (nic->mtu_bytes > 200 ? (double)nic->mtu_bytes : 1500) +
-			    ETHERNET_BYTES - lw_net_header_bytes(end, false);
+	double full_bytes = full_payload_bytes(nic, end);
 
 	headers->is_counted = false;
 	headers->n_tx += ceil(lw_net_sent_total(end) * tx_frac / full_bytes);
 	headers->n_rx += ceil(lw_net_received_total(end) * rx_frac / full_bytes);
+}
+
+/*
+ * What ranks sent again to those on @account's NIC, which may have counted it twice: it was only late, or it was dropped
+ * behind the NIC. What was lost before it hides as many bytes of others.
+ */
+static int add_again(
+	struct lw_run *run, const struct lw_net_on_nics *on, struct lw_net_account *account)
+{
+	bool *is_counted = calloc(run->network.links.n + 1, sizeof(*is_counted));
+
+	if (!is_counted)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	for (size_t i = on->first[account->nic]; i < on->first[account->nic + 1]; i++) {
+		const struct lw_tcp_end *end = &run->ends.at[on->ends[i]];
+		const struct lw_net_link *link =
+			lw_net_is_between_ranks(end) && !end->is_rdma
+				? lw_net_link_of(run, end->peer_rank, end->rank)
+				: NULL;
+
+		if (!link || !(link->n_retransmits > 0) || is_counted[link - run->network.links.at])
+			continue;
+		is_counted[link - run->network.links.at] = true;
+		account->again_rx_bytes +=
+			link->n_retransmits * full_payload_bytes(&run->nics.at[account->nic], end);
+	}
+	free(is_counted);
+	return LW_OK;
 }
 
 static void add_job(
@@ -246,10 +280,13 @@ static int account_for(struct lw_run *run, const struct lw_net_on_nics *on, int3
 	if (account.tx_bytes + account.rx_bytes < LEAST_BYTES)
 		return LW_OK;
 	add_job(run, on, &account);
+	status = add_again(run, on, &account);
+	if (status < 0)
+		return status;
 	account.other_tx_bytes =
 		fmax(0, account.tx_bytes - account.job_tx_bytes - account.header_tx_bytes);
-	account.other_rx_bytes =
-		fmax(0, account.rx_bytes - account.job_rx_bytes - account.header_rx_bytes);
+	account.other_rx_bytes = fmax(0, account.rx_bytes - account.job_rx_bytes -
+						 account.header_rx_bytes - account.again_rx_bytes);
 	account.unseen_bytes = unseen_bytes(run, on, &account);
 	status = lw_net_find_candidates(run, on, &account);
 	if (status == LW_OK)

@@ -91,7 +91,8 @@ def reconcile(found, folder):
         nics = {nic["addresses"]: nic for nic in network["nics"]}
         for i in range(n):
             nic = nics[net_space.ADDRESS.format(i + 1)]
-            again = nic["job_tx_bytes"] - own(network, "acked_bytes", i)
+            # what was sent again is in the counter; what was sent before its first reading is in neither
+            again = own(network, "n_retransmits", i) * 1448
             sources = {"sockets": own(network, "run_bytes", i), "TCP_INFO": own(network, "acked_bytes", i),
                        "NIC": nic["tx_bytes"] - nic["header_tx_bytes"] - again, "packets": own(network, "packet_bytes", i)}
             others_frac = (nic["other_tx_bytes"] + nic["other_rx_bytes"]) / (nic["tx_bytes"] + nic["rx_bytes"])
@@ -154,11 +155,11 @@ def slow(found, folder):
     found.table(["N", "cut", "named", "its capacity (100 Mbit/s)", "from", "others (300 Mbit/s)", "allreduces reach: mean, fitted"], rows)
 
 
-def check_cost(found, what, said_s, cost_s, cause, n_ops, op_s):
-    """@cause of the last @n_ops operations, of @op_s before: readings apart may touch those next to them, at each end."""
-    beside = 2 * cause["resolution_ns"] / 1e9 / op_s + 2
+def check_cost(found, what, said_s, cost_s, cause, n_ops):
+    """@cause of the last @n_ops operations. Others may be touched too (readings are apart, and TCP sends a segment again by
+    mistake now and then), but not called slowed."""
     n_hit = cause["n_ops_meanwhile"]
-    found.check(HIT_FRAC * n_ops <= n_hit <= n_ops + beside, f"{what}: {n_hit} operations meanwhile, of {n_ops} and {beside:.0f} beside them")
+    found.check(n_hit >= HIT_FRAC * n_ops, f"{what}: {n_hit} operations meanwhile, of {n_ops}")
     found.check(0.5 * n_ops <= cause["n_ops_slowed"] <= n_ops + 3, f"{what}: {cause['n_ops_slowed']} operations slowed")
     found.check(abs(said_s - cost_s) <= SLOWER_FRAC * cost_s, f"{what}: lost {said_s * 1e3:.0f} ms, truth {cost_s * 1e3:.0f} ms")
 
@@ -187,7 +188,7 @@ def loss(found, folder):
         ["times within", f"{retransmits['resolution_ns'] / 1e6:.0f} ms", ""]])
     found.check(retransmits["worst_to"] == 1, f"link {retransmits['worst_from']} to {retransmits['worst_to']}")
     found.check(abs(retransmits["worst_frac"] / lost_frac - 1) <= LOST_OFF_FRAC, f"{retransmits['worst_frac']:.4f} of that link's segments, {lost_frac:.4f} lost")
-    check_cost(found, "loss", retransmits["lost_ns"] / 1e9, cost_s, retransmits, 3 * (n_steps - half), statistics.median(before) / 3)
+    check_cost(found, "loss", retransmits["lost_ns"] / 1e9, cost_s, retransmits, 3 * (n_steps - half))
     advice = [one["text"] for one in net_job.ask("advise", path)["findings"] if one["id"] == "network.loss"]
     found.check(any("to 1 " in text for text in advice), f"advice {advice}")
 
@@ -214,7 +215,7 @@ def held(found, folder):
             ["time lost", f"{window['lost_ns'] / 1e6:.0f} ms", f"{cost_s * 1e3:.0f} ms by the job's own clock"],
             ["by all causes, each operation once", f"{slowed['lost_ns'] / 1e6:.0f} ms", ""]])
         found.check(window["worst_to"] == 2, f"link {window['worst_from']} to {window['worst_to']}")
-        check_cost(found, "held", window["lost_ns"] / 1e9, cost_s, window, 3 * (n_steps - half), statistics.median(before) / 3)
+        check_cost(found, "held", window["lost_ns"] / 1e9, cost_s, window, 3 * (n_steps - half))
         found.check(window["lost_ns"] <= slowed["lost_ns"] <= sum(one["lost_ns"] for one in slowed["causes"]), f"in all {slowed['lost_ns']:.0f} ns")
     held_from_the_start(found, path, n, sizes)
 

@@ -61,6 +61,26 @@ static void ends_of_the_host_have_no_account(void **state)
 	lw_run_free(run);
 }
 
+static void what_a_rank_sent_again_is_no_stranger(void **state)
+{
+	const struct lw_net_account *account;
+	struct lw_run *run;
+
+	(void)state;
+	/* rank 0 sends 1000 segments again, that rank 1's NIC counts twice, and somebody else 3 MB */
+	net_run_begin(2);
+	net_run_add_end(0, 1, 40001, 5000, 40e6, 40e6, 50, 3, 1000);
+	net_run_add_end(1, 0, 5000, 40001, 40e6, 40e6, 0, 0, 0);
+	net_run_add_nic_bytes(0, 40e6 + HEADERS, 40e6 + HEADERS);
+	net_run_add_nic_bytes(1, 40e6 + HEADERS, 40e6 + HEADERS + 1000 * 1448 + 3e6);
+	run = net_run_analyze(2);
+	account = &run->network.accounts.at[1];
+	assert_near(account->again_rx_bytes, 1000 * 1448, 1e-9);
+	assert_near(account->other_rx_bytes, 3e6, 0.01);
+	assert_near(run->network.accounts.at[0].again_rx_bytes + 1, 1, 1e-9);
+	lw_run_free(run);
+}
+
 static void headers_are_known_without_counted_packets(void **state)
 {
 	struct lw_run *run;
@@ -201,6 +221,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ends_of_the_host_have_no_account),
+		cmocka_unit_test(what_a_rank_sent_again_is_no_stranger),
 		cmocka_unit_test(headers_are_known_without_counted_packets),
 		cmocka_unit_test(a_service_is_at_the_end_that_has_its_port),
 		cmocka_unit_test(many_peers_are_added_up_and_none_is_left_out),
