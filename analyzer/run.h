@@ -315,6 +315,12 @@ double lw_end_total_bytes(const struct lw_tcp_end *end, enum lw_end_way way);
 double lw_end_sent_bytes(const struct lw_tcp_end *end);
 double lw_end_received_bytes(const struct lw_tcp_end *end);
 
+/** lw_run_rank_number() - the job's number of the rank with index @index, which is not LW_NONE. */
+static inline int lw_run_rank_number(const struct lw_run *run, int32_t index)
+{
+	return run->ranks.at[index].rank;
+}
+
 /** lw_run_is_one_clock() - the times of all its ranks compare directly. */
 bool lw_run_is_one_clock(const struct lw_run *run);
 

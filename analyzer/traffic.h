@@ -370,6 +370,12 @@ enum { LW_OWNER_TEXT_BYTES = 200 };
 const char *lw_nic_owner_text(
 	const struct lw_run *run, const struct lw_nic *nic, char text[LW_OWNER_TEXT_BYTES]);
 
+/** lw_net_series() - NULL: @nic has no such counter. */
+const struct lw_nic_series *lw_net_series(const struct lw_nic *nic, const char *name);
+
+/** lw_net_growth() - how much the counter @name of @nic grew while it was read; NAN: it was not. */
+double lw_net_growth(const struct lw_nic *nic, const char *name);
+
 /** lw_net_is_physical() - the speed that its driver tells is that of a link: known, and not made up. */
 bool lw_net_is_physical(const struct lw_nic *nic);
 

@@ -20,17 +20,6 @@ enum nic_key {
 	NIC_MTU
 };
 
-static double growth(const struct lw_nic *nic, const char *name)
-{
-	const struct lw_nic_series *series;
-
-	lw_vec_foreach (series, &nic->series)
-		if (!strcmp(series->name, name) && series->readings.n)
-			return (double)(series->readings.at[series->readings.n - 1].value -
-					series->readings.at[0].value);
-	return NAN;
-}
-
 static double troubles_of(const struct lw_run *run, size_t nic)
 {
 	const struct lw_net_trouble *trouble;
@@ -74,7 +63,7 @@ static double nic_figure(const void *context, size_t row, int key)
 	case NIC_RX_PACKETS:
 	case NIC_TX_PACKETS:
 	default:
-		return growth(nic, counters[key]);
+		return lw_net_growth(nic, counters[key]);
 	}
 }
 

@@ -22,11 +22,6 @@
 
 enum { LEAST_BYTES = 1 << 20, ETHERNET_MTU_BYTES = 1500, LEAST_RESENT = 20 };
 
-static int number_of(const struct lw_run *run, int32_t rank)
-{
-	return run->ranks.at[rank].rank;
-}
-
 /* The only rank that @from sends to. LW_NONE: there are several. */
 static int32_t only_receiver(const struct lw_run *run, int32_t from)
 {
@@ -80,11 +75,12 @@ static int advise_slow(
 	if (to != LW_NONE && only_receiver(run, to) == net->slow_rank)
 		return lw_advise_lead(list, self->id,
 			"Slow link, asymmetric: from rank %d (host %.64s, %s) to %d data moves at %s%s, the other way at %s%s: look at the speed and duplex of both NICs and of the switch's ports (ethtool), and at shaping (tc qdisc)",
-			number_of(run, net->slow_rank), run->ranks.at[net->slow_rank].host,
-			run->nics.at[rank->nic].name, number_of(run, to), unit[0], changed, unit[1],
-			others);
+			lw_run_rank_number(run, net->slow_rank), run->ranks.at[net->slow_rank].host,
+			run->nics.at[rank->nic].name, lw_run_rank_number(run, to), unit[0], changed,
+			unit[1], others);
 	if (to != LW_NONE)
-		snprintf(only, sizeof(only), " (and the way into rank %d)", number_of(run, to));
+		snprintf(only, sizeof(only), " (and the way into rank %d)",
+			lw_run_rank_number(run, to));
 	return lw_advise_lead(list, self->id,
 		"Slow link: %s. Look at that NIC%s, its cable and its switch port (ethtool), and at shaping (tc qdisc), or leave the host out",
 		lw_net_slow_text(run, text), only);
@@ -103,8 +99,8 @@ static int advise_loss(
 		return LW_OK;
 	if (slowed->worst_from != LW_NONE)
 		n = snprintf(worst, sizeof(worst), ", most from rank %d to %d (%.0f",
-			number_of(run, slowed->worst_from), number_of(run, slowed->worst_to),
-			slowed->worst_n);
+			lw_run_rank_number(run, slowed->worst_from),
+			lw_run_rank_number(run, slowed->worst_to), slowed->worst_n);
 	if (n && !isnan(slowed->worst_frac))
 		n += snprintf(worst + n, sizeof(worst) - (size_t)n, ", %.2f %% of what goes there",
 			100 * slowed->worst_frac);
@@ -175,8 +171,8 @@ static int find_held(const struct lw_adviser *self, const struct lw_run *run,
 			"; too few operations ran without it: what it cost cannot be told");
 	return lw_advise_find(list, self->id,
 		"%s held back what rank %d sends to rank %d for %.0f %% of the time with data in flight (%s)%s. Look at the sizes that TCP may use %s (host %.64s): raise the third of %s%s%s",
-		limit->what, number_of(run, worst->from), number_of(run, worst->to),
-		100 * frac_of(worst, limit),
+		limit->what, lw_run_rank_number(run, worst->from),
+		lw_run_rank_number(run, worst->to), 100 * frac_of(worst, limit),
 		lw_ns_format(frac_of(worst, limit) * worst->busy_ns, unit[1]), cost, limit->which,
 		run->ranks.at[limit->cause == LW_CAUSE_WINDOW ? worst->to : worst->from].host,
 		limit->set,
@@ -209,15 +205,8 @@ static const char *variable_of(const struct lw_rank *rank)
 
 static double moved_bytes(const struct lw_nic *nic)
 {
-	const struct lw_nic_series *series;
-	double bytes = 0;
-
-	lw_vec_foreach (series, &nic->series)
-		if (series->readings.n &&
-			(!strcmp(series->name, "tx_bytes") || !strcmp(series->name, "rx_bytes")))
-			bytes += (double)(series->readings.at[series->readings.n - 1].value -
-					  series->readings.at[0].value);
-	return bytes;
+	/* fmax() takes the one that is known */
+	return fmax(lw_net_growth(nic, "tx_bytes"), 0) + fmax(lw_net_growth(nic, "rx_bytes"), 0);
 }
 
 static bool is_better(const struct lw_nic *nic, const struct lw_nic *used)
@@ -251,7 +240,7 @@ static int advise_interface(
 		if (best) /* the hosts of a cluster are alike: say it once */
 			return lw_advise_find(list, self->id,
 				"rank %d sends by %s (%s) while %s (%s, address %.40s) of the same host is idle: set %s=%s, if the other hosts reach it",
-				number_of(run, (int32_t)r), used->name,
+				lw_run_rank_number(run, (int32_t)r), used->name,
 				lw_rate_format((double)used->speed_bytes_per_s, unit[0]),
 				best->name,
 				lw_rate_format((double)best->speed_bytes_per_s, unit[1]),
@@ -276,7 +265,7 @@ static int advise_frames(
 			continue;
 		return lw_advise_find(list, self->id,
 			"rank %d fills %.0f %% of what %s carries with frames of %d bytes: headers are %.1f %% of it; with jumbo frames (ip link set %s mtu 9000, on all hosts and switches between them) %.1f %%, and a sixth of the packets",
-			number_of(run, (int32_t)(rank - run->network.ranks.at)),
+			lw_run_rank_number(run, (int32_t)(rank - run->network.ranks.at)),
 			100 * rank->used_frac, nic->name, ETHERNET_MTU_BYTES, 100 * now, nic->name,
 			100 * then);
 	}

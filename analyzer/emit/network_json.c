@@ -5,18 +5,13 @@
 #include "analyzer/emit/json.h"
 #include "analyzer/emit/report.h"
 
-static int number_of(const struct lw_run *run, int32_t rank)
-{
-	return run->ranks.at[rank].rank;
-}
-
 static void put_rank_number(
 	struct lw_json *json, const char *key, const struct lw_run *run, int32_t rank)
 {
 	if (rank == LW_NONE)
 		lw_json_null(json, key);
 	else
-		lw_json_int(json, key, number_of(run, rank));
+		lw_json_int(json, key, lw_run_rank_number(run, rank));
 }
 
 static const char *nic_name(const struct lw_run *run, int32_t nic)
@@ -35,7 +30,7 @@ static void put_owner(struct lw_json *json, const struct lw_run *run, int32_t in
 	lw_json_array(json, "ranks");
 	if (nic)
 		lw_vec_foreach (rank, &run->nics.at[nic->same_as].ranks)
-			lw_json_int(json, NULL, number_of(run, *rank));
+			lw_json_int(json, NULL, lw_run_rank_number(run, *rank));
 	lw_json_array_end(json);
 }
 
@@ -51,7 +46,8 @@ static void put_ranks(struct lw_json *json, const struct lw_run *run)
 	lw_json_array(json, "by_rank");
 	lw_vec_foreach (rank, &run->network.ranks) {
 		lw_json_object(json, NULL);
-		lw_json_int(json, "rank", number_of(run, (int32_t)(rank - run->network.ranks.at)));
+		lw_json_int(json, "rank",
+			lw_run_rank_number(run, (int32_t)(rank - run->network.ranks.at)));
 		lw_json_double(json, "sent_bytes", rank->sent_bytes);
 		lw_json_double(json, "received_bytes", rank->received_bytes);
 		lw_json_double(json, "expected_bytes", rank->expected_bytes);

@@ -18,11 +18,6 @@ static void print_line(FILE *out, const char *name, const char *text)
 	lw_print_wrapped(out, 21, 21, text);
 }
 
-static int number_of(const struct lw_run *run, int32_t rank)
-{
-	return run->ranks.at[rank].rank;
-}
-
 static void print_algorithm(FILE *out, const struct lw_run *run)
 {
 	const struct lw_network *net = &run->network;
@@ -31,7 +26,7 @@ static void print_algorithm(FILE *out, const struct lw_run *run)
 
 	if (net->algorithm == LW_ALGORITHM_STAR)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, " at rank %d",
-			number_of(run, net->hub));
+			lw_run_rank_number(run, net->hub));
 	snprintf(text + n, sizeof(text) - (size_t)n, ": %s", net->evidence);
 	print_line(out, "looks like", text);
 }
@@ -57,7 +52,8 @@ static void print_ranks(FILE *out, const struct lw_run *run)
 		if (!isnan(rank->used_frac))
 			snprintf(used, sizeof(used), "%.0f %%", 100 * rank->used_frac);
 		fprintf(out, "  %4d %8s %8s %8s %6s %8.8s %10s %-8s %5s%s\n",
-			number_of(run, (int32_t)r), lw_bytes_format(rank->sent_bytes, unit[0]),
+			lw_run_rank_number(run, (int32_t)r),
+			lw_bytes_format(rank->sent_bytes, unit[0]),
 			lw_bytes_format(rank->received_bytes, unit[1]),
 			bytes_or(rank->expected_bytes, unit[2]), in_ops,
 			rank->nic == LW_NONE ? "?" : run->nics.at[rank->nic].name,
@@ -101,8 +97,10 @@ static void print_links(FILE *out, const struct lw_run *run)
 		fprintf(out, "  %4s %4s %8s %10s %5s\n", "from", "to", "sent", "way out", "used");
 	}
 	for (size_t i = 0; i < n && i < MAX_LINES && has_several; i++)
-		fprintf(out, "  %4d %4d %8s %10s %3.0f %%\n", number_of(run, used[i]->from),
-			number_of(run, used[i]->to), lw_bytes_format(used[i]->step_bytes, unit[0]),
+		fprintf(out, "  %4d %4d %8s %10s %3.0f %%\n",
+			lw_run_rank_number(run, used[i]->from),
+			lw_run_rank_number(run, used[i]->to),
+			lw_bytes_format(used[i]->step_bytes, unit[0]),
 			lw_rate_format(used[i]->capacity_bytes_per_s, unit[1]),
 			100 * used[i]->used_frac);
 	if (n > MAX_LINES && has_several)

@@ -9,11 +9,6 @@
 enum { LEAST_RETRANSMITS = 10, N_EDGES = 2 };
 #define SAME_FRAC 0.1
 
-static int number_of(const struct lw_run *run, int32_t rank)
-{
-	return run->ranks.at[rank].rank;
-}
-
 __attribute__((format(printf, 3, 4))) static void append(
 	char text[LW_NET_WORDS_BYTES], size_t *n, const char *format, ...)
 {
@@ -61,7 +56,7 @@ const char *lw_reach_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES
 		return text;
 	rank = &run->network.ranks.at[reach->rank];
 	append(text, &n, "%.0f %% of what the way out of rank %d carries (%s %s)",
-		100 * reach->mean_frac, number_of(run, reach->rank),
+		100 * reach->mean_frac, lw_run_rank_number(run, reach->rank),
 		lw_capacity_name((enum lw_capacity_from)rank->capacity_from),
 		lw_rate_format(rank->capacity_bytes_per_s, unit[0]));
 	if (!isnan(reach->fitted_frac))
@@ -105,8 +100,8 @@ static void add_what(const struct lw_run *run, int cause, char *text, size_t *n)
 	append(text, n, "%s%s%s", verbs[cause], caused->counter ? " grew by " : "",
 		amount_text(cause, caused->amount, unit[0]));
 	if (caused->from != LW_NONE)
-		append(text, n, ", most from rank %d to %d (%s)", number_of(run, caused->from),
-			number_of(run, caused->to),
+		append(text, n, ", most from rank %d to %d (%s)",
+			lw_run_rank_number(run, caused->from), lw_run_rank_number(run, caused->to),
 			amount_text(cause, caused->worst_amount, unit[1]));
 }
 
@@ -180,8 +175,8 @@ const char *lw_resent_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTE
 			100 * slowed->frac);
 	if (slowed->worst_from != LW_NONE && slowed->n_retransmits >= LEAST_RETRANSMITS) {
 		append(text, &n, ", most from rank %d to %d (%.0f",
-			number_of(run, slowed->worst_from), number_of(run, slowed->worst_to),
-			slowed->worst_n);
+			lw_run_rank_number(run, slowed->worst_from),
+			lw_run_rank_number(run, slowed->worst_to), slowed->worst_n);
 		if (!isnan(slowed->worst_frac))
 			append(text, &n, ", %.3g %% of that link's", 100 * slowed->worst_frac);
 		append(text, &n, ")");
@@ -217,8 +212,8 @@ const char *lw_slowed_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTE
 		lw_ns_format(slowed->lost_ns, unit),
 		lw_net_cause_name((enum lw_net_cause)(most - slowed->by)));
 	if (most->from != LW_NONE)
-		append(text, &n, ", from rank %d to %d", number_of(run, most->from),
-			number_of(run, most->to));
+		append(text, &n, ", from rank %d to %d", lw_run_rank_number(run, most->from),
+			lw_run_rank_number(run, most->to));
 	else if (most->counter)
 		append(text, &n, ", %s of %s (%s)", most->counter, run->nics.at[most->nic].name,
 			lw_nic_owner_text(run, &run->nics.at[most->nic], owner));

@@ -204,13 +204,6 @@ static bool is_busy(const struct lw_tcp_reading *a)
 	return a[0].busy_ns >= 0 && a[1].busy_ns > a[0].busy_ns && a[1].rtt_ns > 0;
 }
 
-static int compare_double(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* From which round trip on something stands in a queue. INFINITY: too few readings. */
 static double queue_ns(const struct lw_tcp_end *end)
 {
@@ -227,7 +220,7 @@ static double queue_ns(const struct lw_tcp_end *end)
 			rtts_ns[n++] = (double)reading[1].rtt_ns;
 	}
 	if (n >= LEAST_BUSY_READINGS) {
-		qsort(rtts_ns, n, sizeof(*rtts_ns), compare_double);
+		lw_net_median(rtts_ns, n); /* sorts */
 		usual_ns = rtts_ns[n / 4];
 	}
 	free(rtts_ns);

@@ -36,12 +36,6 @@ double lw_net_in_ops_bytes(
 /** lw_net_link_of() - NULL: nothing went from @from to @to. */
 struct lw_net_link *lw_net_link_of(struct lw_run *run, int32_t from, int32_t to);
 
-/** lw_net_growth() - how much the counter @name of @nic grew while it was read; NAN: it was not. */
-double lw_net_growth(const struct lw_nic *nic, const char *name);
-
-/** lw_net_series() - NULL: @nic has no such counter. */
-const struct lw_nic_series *lw_net_series(const struct lw_nic *nic, const char *name);
-
 /** lw_net_sent_total() - payload that @end handed to its NIC while the run was recorded, repeats included. */
 double lw_net_sent_total(const struct lw_tcp_end *end);
 double lw_net_received_total(const struct lw_tcp_end *end);
