@@ -11,6 +11,10 @@ enum {
 	N_SETTINGS = 0 LW_SETTINGS(X),
 	N_LOSS_REASONS = 0 LW_LOSS_REASONS(X),
 	N_RDMA_OPS = 0 LW_RDMA_OPS(X),
+	N_COPY_OPS = 0 LW_COPY_OPS(X),
+	N_GPU_SYNC_OPS = 0 LW_GPU_SYNC_OPS(X),
+	N_LAUNCH_OPS = 0 LW_LAUNCH_OPS(X),
+	N_NCCL_OPS = 0 LW_NCCL_OPS(X),
 };
 #undef X
 enum { ANY = UINT16_MAX };
@@ -47,6 +51,15 @@ static const struct {
 	[LW_EV_RDMA_QP] = {LW_RDMA_QP_SEEN, LW_RDMA_QP_ENDED},
 	[LW_EV_RDMA_WORK] = {1, N_RDMA_OPS},
 	[LW_EV_RDMA_MEMORY] = {0, ANY},
+	[LW_EV_GPU] = {0, ANY},
+	[LW_EV_KERNEL] = {0, ANY},
+	[LW_EV_COPY] = {1, N_COPY_OPS},
+	[LW_EV_GPU_SYNC] = {1, N_GPU_SYNC_OPS},
+	[LW_EV_LAUNCH] = {1, N_LAUNCH_OPS},
+	[LW_EV_GPU_OVERHEAD] = {0, ANY},
+	[LW_EV_NCCL_OP] = {1, N_NCCL_OPS},
+	[LW_EV_NCCL_PROXY] = {LW_MESSAGE_SEND, LW_MESSAGE_RECV},
+	[LW_EV_NCCL_NET] = {LW_NCCL_NET_QP, LW_NCCL_NET_SOCKET},
 };
 
 /* Amounts are int64 in the store: one with the top bit set would come out negative. */
@@ -98,6 +111,24 @@ static bool amounts_fit(const struct lw_event *event)
 	case LW_EV_RDMA_MEMORY:
 		bits = event->rdma_memory.registered_bytes | event->rdma_memory.register_ns;
 		break;
+	case LW_EV_GPU:
+		bits = event->gpu.memory_bytes;
+		break;
+	case LW_EV_COPY:
+		bits = event->copy.bytes;
+		break;
+	case LW_EV_LAUNCH:
+		bits = event->launch.for_serial;
+		break;
+	case LW_EV_NCCL_OP:
+		bits = event->nccl_op.serial | event->nccl_op.bytes;
+		break;
+	case LW_EV_NCCL_PROXY:
+		bits = event->nccl_proxy.serial | event->nccl_proxy.bytes;
+		break;
+	case LW_EV_NCCL_NET:
+		bits = event->nccl_net.serial | event->nccl_net.bytes;
+		break;
 	case LW_EV_LOSS: /* these are added up */
 		return !(event->loss.count >> 48);
 	case LW_EV_SETTING:
@@ -115,6 +146,9 @@ static bool amounts_fit(const struct lw_event *event)
 	case LW_EV_GRADIENT:
 	case LW_EV_RDMA_PORT:
 	case LW_EV_RDMA_QP:
+	case LW_EV_KERNEL:
+	case LW_EV_GPU_SYNC:
+	case LW_EV_GPU_OVERHEAD:
 		break;
 	}
 	return !(bits >> 63);

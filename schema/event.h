@@ -7,14 +7,16 @@
  * opaque keys. Text travels as 64-bit ids whose STRING records come before the first use.
  *
  * To add a kind: one line in LW_EVENT_KINDS, one payload struct below, one row in
- * collector/records.c and in collector/check.c, one migration. Never reuse a number; bump LW_EVENT_VERSION when the
- * meaning of an existing field changes.
+ * collector/record_columns.c and in collector/check.c, one migration. Never reuse a number; bump
+ * LW_EVENT_VERSION when the meaning of an existing field changes.
  */
 #ifndef LAPWING_SCHEMA_EVENT_H
 #define LAPWING_SCHEMA_EVENT_H
 
 #include <assert.h>
 #include <stdint.h>
+
+#include "schema/event_gpu.h"
 
 enum { LW_EVENT_VERSION = 1, LW_EVENT_BYTES = 64, LW_EVENT_ARG_BYTES = 40 };
 
@@ -48,14 +50,15 @@ enum { LW_EVENT_VERSION = 1, LW_EVENT_BYTES = 64, LW_EVENT_ARG_BYTES = 40 };
 	X(RDMA_PORT, 24, rdma_port, "an RDMA port that this process uses, and its address")        \
 	X(RDMA_QP, 25, rdma_qp, "a queue pair; op = enum lw_rdma_qp_op")                           \
 	X(RDMA_WORK, 26, rdma_work, "one work request, posted to completed; op = enum lw_rdma_op") \
-	X(RDMA_MEMORY, 27, rdma_memory, "memory registered for RDMA so far")
+	X(RDMA_MEMORY, 27, rdma_memory, "memory registered for RDMA so far")                       \
+	LW_EVENT_KINDS_GPU(X)
 
 enum lw_event_kind {
 #define X(name, number, member, text) LW_EV_##name = (number),
 	LW_EVENT_KINDS(X)
 #undef X
 };
-enum { LW_EV_COUNT = 28 }; /* one past the highest number */
+enum { LW_EV_COUNT = 37 }; /* one past the highest number */
 
 /* X(NAME, number, lower-case name in the store and on screens) */
 #define LW_COLLS(X)                                                                                \

@@ -29,6 +29,78 @@ const char *lw_rdma_op_name(int op)
 	return NULL;
 }
 
+const char *lw_copy_op_name(int op)
+{
+	switch ((enum lw_copy_op)op) {
+#define X(name, number, text)                                                                      \
+	case LW_COPY_##name:                                                                       \
+		return text;
+		LW_COPY_OPS(X)
+#undef X
+	}
+	return NULL;
+}
+
+const char *lw_gpu_sync_op_name(int op)
+{
+	switch ((enum lw_gpu_sync_op)op) {
+#define X(name, number, text)                                                                      \
+	case LW_GPU_SYNC_##name:                                                                   \
+		return text;
+		LW_GPU_SYNC_OPS(X)
+#undef X
+	}
+	return NULL;
+}
+
+const char *lw_launch_op_name(int op)
+{
+	switch ((enum lw_launch_op)op) {
+#define X(name, number, text)                                                                      \
+	case LW_LAUNCH_##name:                                                                     \
+		return text;
+		LW_LAUNCH_OPS(X)
+#undef X
+	}
+	return NULL;
+}
+
+const char *lw_nccl_op_name(int op)
+{
+	switch ((enum lw_nccl_op)op) {
+#define X(name, number, text)                                                                      \
+	case LW_NCCL_##name:                                                                       \
+		return text;
+		LW_NCCL_OPS(X)
+#undef X
+	}
+	return NULL;
+}
+
+const char *lw_nccl_algorithm_name(int algorithm)
+{
+	switch ((enum lw_nccl_algorithm)algorithm) {
+#define X(name, number, text)                                                                      \
+	case LW_NCCL_ALGORITHM_##name:                                                             \
+		return text;
+		LW_NCCL_ALGORITHMS(X)
+#undef X
+	}
+	return NULL;
+}
+
+const char *lw_nccl_protocol_name(int protocol)
+{
+	switch ((enum lw_nccl_protocol)protocol) {
+#define X(name, number, text)                                                                      \
+	case LW_NCCL_PROTOCOL_##name:                                                              \
+		return text;
+		LW_NCCL_PROTOCOLS(X)
+#undef X
+	}
+	return NULL;
+}
+
 const char *lw_setting_name(int setting)
 {
 	switch ((enum lw_setting)setting) {

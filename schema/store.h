@@ -101,6 +101,12 @@ int lw_store_schema_version(void);
 /* Names of contract enums, as the store and the screens print them; NULL for numbers unknown here. */
 const char *lw_coll_name(int op);
 const char *lw_rdma_op_name(int op);
+const char *lw_copy_op_name(int op);
+const char *lw_gpu_sync_op_name(int op);
+const char *lw_launch_op_name(int op);
+const char *lw_nccl_op_name(int op);
+const char *lw_nccl_algorithm_name(int algorithm);
+const char *lw_nccl_protocol_name(int protocol);
 const char *lw_setting_name(int setting);
 const char *lw_loss_reason_name(int reason);
 const char *lw_dtype_name(int dtype);
