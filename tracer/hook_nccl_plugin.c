@@ -19,6 +19,7 @@
 
 #include "schema/rundir.h"
 #include "tracer/hook_nccl_plugin.h"
+#include "tracer/lapwing_mark.h"
 
 enum {
 	MASK_DEFAULT = LW_NCCL_PROFILE_GROUP | LW_NCCL_PROFILE_COLL | LW_NCCL_PROFILE_P2P |
@@ -41,7 +42,6 @@ static struct context {
 } contexts[CONTEXTS_MAX];
 static struct context spare; /* when there is no other */
 
-static _Atomic bool is_off;
 static _Atomic uint32_t n_contexts; /* ever */
 static _Atomic uint64_t n_odd;      /* calls for what had ended, or never began */
 
@@ -108,7 +108,7 @@ static int open_context(
 		context = take_context(version);
 	*ret_context = context ? context : &spare;
 	if (mask)
-		*mask = is_live && !atomic_load(&is_off) ? mask_of(version) : 0;
+		*mask = is_live && !atomic_load(&lw_nccl_is_off) ? mask_of(version) : 0;
 	if (!context)
 		return 0;
 	atomic_store(&context->comm, NULL);
@@ -144,7 +144,7 @@ static int finalize(void *at)
 
 void lw_nccl_plugin_on(bool is_on)
 {
-	atomic_store(&is_off, !is_on);
+	atomic_store(&lw_nccl_is_off, !is_on);
 	for (struct context *context = contexts; context < contexts + CONTEXTS_MAX; context++) {
 		uint32_t version = atomic_load(&context->version);
 		int *mask = atomic_load(&context->mask);
@@ -152,6 +152,19 @@ void lw_nccl_plugin_on(bool is_on)
 		if (version && mask)
 			__atomic_store_n(mask, is_on ? mask_of(version) : 0, __ATOMIC_RELAXED);
 	}
+}
+
+#undef lapwing_nccl_start
+#undef lapwing_nccl_stop
+
+LW_EXPORT void lapwing_nccl_start(void)
+{
+	lw_nccl_plugin_on(true);
+}
+
+LW_EXPORT void lapwing_nccl_stop(void)
+{
+	lw_nccl_plugin_on(false);
 }
 
 /* ---- events --------------------------------------------------------------------------------------------- */

@@ -114,6 +114,9 @@ struct lw_nccl_facts {
 	uint8_t dtype; /* enum lw_dtype */
 };
 
+/* Operations are not recorded: lapwing_nccl_stop(). Those under way are, to their end. */
+extern _Atomic bool lw_nccl_is_off;
+
 /**
  * lw_nccl_call_begin() - a call of the API begins on this thread. GPU work launched until its end is for it.
  * Return: its handle, to be given to lw_nccl_call_end(); 0 = somebody outside of us tells of it, or not live.
@@ -204,7 +207,7 @@ void lw_nccl_launch_end(void);
 
 /* ---- the profiler plugin: hook_nccl_plugin.c ----------------------------------------------------------- */
 
-/** lw_nccl_plugin_on() - from now on NCCL calls the plugin, or does not; before and during its use. */
+/** lw_nccl_plugin_on() - from now on operations are recorded, and NCCL calls the plugin, or not; at any time. */
 void lw_nccl_plugin_on(bool is_on);
 
 /**
