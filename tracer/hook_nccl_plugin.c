@@ -418,6 +418,7 @@ void lw_nccl_flush(void)
 
 	lw_nccl_proxies_flush(NULL);
 	lw_nccl_ops_flush(NULL);
+	lw_nccl_comms_flush();
 	if (n)
 		lw_hook_report("nccl_plugin", LW_HOOK_ACTIVE,
 			n < UINT32_MAX ? (uint32_t)n : UINT32_MAX,

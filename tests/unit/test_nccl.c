@@ -93,13 +93,32 @@ static void a_communicator_is_announced_once_when_it_is_known(void **state)
 	facts = (struct lw_nccl_comm_facts){.key = facts.key, .size = 4, .rank = 0};
 	assert_ptr_equal(lw_nccl_comm_seen(&facts), comm);
 	assert_ptr_equal(lw_nccl_comm_find(facts.key), comm);
+	assert_int_equal(rig_n_records, 0); /* inside of the call that makes it, which knows how */
+	facts = (struct lw_nccl_comm_facts){.key = facts.key, .rank = -1, .how = LW_COMM_SPLIT};
+	assert_ptr_equal(lw_nccl_comm_seen(&facts), comm);
 	assert_int_equal(rig_n_records, 1);
+	assert_int_equal(rig_records[0].op, LW_COMM_SPLIT);
 	assert_int_equal(rig_records[0].comm.parent, 7);
 	assert_int_equal(rig_records[0].comm.size, 4);
 	assert_int_equal(rig_records[0].comm.rank, 0);
 	lw_nccl_comm_seen(&facts);
 	lw_nccl_comm_announce(comm);
+	lw_nccl_comms_flush();
 	assert_int_equal(rig_n_records, 1);
+}
+
+static void one_that_nothing_was_done_with_is_announced_at_the_end(void **state)
+{
+	const struct lw_nccl_comm_facts facts = {.key = next_key++, .size = 4, .rank = 0};
+
+	(void)state;
+	lw_nccl_comms_flush();
+	rig_clear();
+	lw_nccl_comm_seen(&facts);
+	assert_int_equal(rig_n_records, 0);
+	lw_nccl_comms_flush();
+	assert_int_equal(rig_n_records, 1);
+	assert_int_equal(rig_records[0].op, LW_COMM_OTHER);
 }
 
 static void communicators_that_ended_make_room(void **state)
@@ -416,6 +435,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(communicators_are_named_as_nccl_names_them),
 		cmocka_unit_test(a_communicator_is_announced_once_when_it_is_known),
+		cmocka_unit_test(one_that_nothing_was_done_with_is_announced_at_the_end),
 		cmocka_unit_test(communicators_that_ended_make_room),
 		cmocka_unit_test(a_call_that_no_plugin_has_is_written_when_it_returns),
 		cmocka_unit_test(a_call_that_failed_says_so),
