@@ -131,7 +131,6 @@ static int finalize(void *at)
 	if (!context)
 		return 0;
 	comm = atomic_exchange(&context->comm, NULL);
-	atomic_store(&context->mask, NULL);
 	if (comm) {
 		lw_nccl_proxies_flush(comm);
 		lw_nccl_ops_flush(comm);
