@@ -160,8 +160,11 @@ def an_operation_and_its_proxies_are_told_as_driven():
             # completion is the last proxy's end, not the return of the call
             assert op["end_ns"] == receive["end_ns"] and op["start_ns"] < send["start_ns"], f"v{version}: {op} {proxies}"
             for waited in (send["gpu_wait_ns"], send["peer_wait_ns"], send["wire_ns"], receive["peer_wait_ns"]):
-                assert 4 * MS <= waited < 60 * MS, f"v{version}: {send} {receive}"
+                assert waited >= 4 * MS, f"v{version}: {send} {receive}"
             assert receive["gpu_wait_ns"] >= 8 * MS and receive["wire_ns"] == 0, receive
+            for proxy in (send, receive):  # its steps followed each other
+                waited = proxy["gpu_wait_ns"] + proxy["peer_wait_ns"] + proxy["wire_ns"]
+                assert waited <= proxy["end_ns"] - proxy["start_ns"], proxy
         comm = run.rows("comm")
         assert len(comm) == 1, comm
         check(comm[0], rank=1, size=4 if version >= 4 else 0, transport=3)
@@ -227,9 +230,10 @@ def without_a_network_completion_is_not_known_and_said_so():
         script += ["sleep 3"]
         script.enqueued(op)
         script += ["sleep 20"]
-        op = drive(version, end(script))[1].ops()[0]
+        script.enqueued(script.begin())
+        op, later = drive(version, end(script))[1].ops()
         check(op, flags=UNTIMED)
-        assert 3 * MS <= op["end_ns"] - op["start_ns"] < 20 * MS, op
+        assert op["end_ns"] - op["start_ns"] >= 3 * MS and later["start_ns"] - op["end_ns"] >= 20 * MS, (op, later)
 
 
 def what_can_never_be_known_is_not_waited_for():
