@@ -131,13 +131,15 @@ static void start(unsigned version)
 		room[i] = byte() % 8 ? byte() : word();
 	if (byte() == 255)
 		kind = word();
+	if (version < 5) /* one byte there */
+		kind = (uint8_t)kind;
 	fix_texts(version, kind, room);
 	if (version < 5)
 		memcpy(room, &(uint8_t){(uint8_t)kind}, 1);
 	else
 		room[0] = kind;
 	memcpy(&room[1], &parent, sizeof(parent));
-	if (kind == LW_NCCL_PROFILE_NET_PLUGIN || (uint8_t)kind == LW_NCCL_PROFILE_NET_PLUGIN) {
+	if (kind == LW_NCCL_PROFILE_NET_PLUGIN) {
 		memcpy(&room[3], &id, sizeof(id));
 		memcpy(&room[4], &data, sizeof(data));
 	}
