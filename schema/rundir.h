@@ -33,6 +33,8 @@
 
 #define LW_ENV_NO_ANALYZE "LAPWING_NO_ANALYZE" /* 1: no analysis when the run is closed */
 
+#define LW_ENV_GPU "LAPWING_GPU" /* on, graphs, off, release; default on: what CUPTI is asked for */
+
 #define LW_ENV_PROBE "LAPWING_PROBE" /* seconds that a probe may take; default none */
 
 /* For the collector, which a rank may have to start: */
