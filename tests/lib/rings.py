@@ -40,6 +40,12 @@ KINDS = {
     25: ("RDMA_QP", "<IIII16sHBBI", "qp number peer_number port peer_gid peer_lid type flags n_unused_receives"),
     26: ("RDMA_WORK", "<QIIHHH18x", "bytes qp peer_number n_sge status flags"),
     27: ("RDMA_MEMORY", "<QIIIIQ8x", "registered_bytes n_registered n_registrations n_deregistrations n_dmabufs register_ns"),
+    28: ("GPU", "<QQQIIIHH", "name pci memory_bytes device n_multiprocessors clock_khz major minor"),
+    29: ("KERNEL", "<QIIIIII8x", "name device context stream correlation graph flags"),
+    30: ("COPY", "<QIIIIII8x", "bytes device context stream correlation peer_device flags"),
+    31: ("GPU_SYNC", "<IIII24x", "context stream event correlation"),
+    32: ("LAUNCH", "<QQIIHHI8x", "name for_serial correlation caller made_for reserved result"),
+    33: ("GPU_OVERHEAD", "<Q32x", "name"),
 }
 TEXTS = {"command", "where", "detail", "device"}
 COLLS = {1: "allreduce", 2: "allgather", 3: "broadcast", 4: "alltoall", 5: "reducescatter", 6: "reduce", 10: "barrier",

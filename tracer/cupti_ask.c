@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cupti_ask.c - what CUPTI is asked for: kinds of records, and of calls of CUDA those that are read. */
+#include "tracer/cupti_layout.h"
+#include "tracer/hook_cupti.h"
+
+/* Never KIND_KERNEL: it makes kernels run one after the other. */
+static const struct {
+	int kind;
+	bool is_needed, is_for_graphs;
+} kinds[] = {
+	{LW_CUPTI_KIND_CONCURRENT_KERNEL, true, false},
+	{LW_CUPTI_KIND_DEVICE, false, false},
+	{LW_CUPTI_KIND_MEMCPY, false, false},
+	{LW_CUPTI_KIND_MEMCPY2, false, false},
+	{LW_CUPTI_KIND_MEMSET, false, false},
+	{LW_CUPTI_KIND_SYNCHRONIZATION, false, false},
+	{LW_CUPTI_KIND_EXTERNAL_CORRELATION, false, false},
+	{LW_CUPTI_KIND_OVERHEAD, false, false},
+	{LW_CUPTI_KIND_GRAPH_TRACE, false, true},
+};
+
+static int enable_kind(const struct lw_cupti_api *api, int kind)
+{
+	/* devices that there were before us are told of only so */
+	if (kind == LW_CUPTI_KIND_DEVICE && api->ActivityEnableAndDump)
+		return api->ActivityEnableAndDump(kind);
+	return api->ActivityEnable(kind);
+}
+
+/* Calls of CUDA, narrowed to those that we read; versions that cannot narrow tell of all. */
+static uint32_t switch_calls(const struct lw_cupti_api *api, bool is_on)
+{
+	uint32_t n = 0, number;
+	bool is_driver;
+
+	if (!api->ActivityEnableRuntimeApi || !api->ActivityEnableDriverApi) {
+		int (*call)(int) = is_on ? api->ActivityEnable : api->ActivityDisable;
+
+		return (uint32_t)(!call(LW_CUPTI_KIND_RUNTIME) + !call(LW_CUPTI_KIND_DRIVER));
+	}
+	for (size_t i = 0; (number = lw_cupti_call(i, &is_driver)) != 0; i++)
+		n += !(is_driver ? api->ActivityEnableDriverApi(number, is_on)
+				 : api->ActivityEnableRuntimeApi(number, is_on));
+	return n ? 2 : 0;
+}
+
+void lw_cupti_disable(const struct lw_cupti_api *api, bool is_with_graphs)
+{
+	switch_calls(api, false);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!kinds[i].is_for_graphs || is_with_graphs)
+			api->ActivityDisable(kinds[i].kind);
+}
+
+int lw_cupti_enable(const struct lw_cupti_api *api, bool is_with_graphs, uint32_t *ret_n)
+{
+	*ret_n = 0;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		int result;
+
+		if (kinds[i].is_for_graphs && !is_with_graphs)
+			continue;
+		result = enable_kind(api, kinds[i].kind);
+		*ret_n += !result;
+		if (result && kinds[i].is_needed) {
+			lw_cupti_disable(api, is_with_graphs);
+			return result;
+		}
+	}
+	*ret_n += switch_calls(api, true);
+	return LW_CUPTI_SUCCESS;
+}
