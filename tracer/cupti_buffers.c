@@ -28,7 +28,7 @@ enum {
 
 static const int64_t period_ns = 500000000;    /* between two requests for what CUPTI has */
 static const int64_t patience_ns = 2000000000; /* with a full ring, for the records of one buffer */
-static const int64_t flow_patience_ns = 5000000000;
+static const int64_t flow_patience_ns = 1000000000;
 
 enum { FREE, LENT, FULL };
 static struct {

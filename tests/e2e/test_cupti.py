@@ -204,7 +204,7 @@ def the_program_switches_it_on_and_off():
 
 def another_client_gets_it_when_it_is_released():
     run = Run(CASES, "release", compare=False)
-    assert run.stdout.splitlines() == ["begins", "held 39", "released 0", "ends"], run.stdout
+    assert run.stdout.splitlines() == ["begins", "held 39 monotonic", "released 0 realtime", "taken monotonic", "ends"], run.stdout
     assert run.kernels() == ["before", "after"]
     assert [status for status, *_ in run.hooks()] == [ACTIVE, REFUSED, REFUSED, ACTIVE]
     assert run.hooks()[1][2] == "released by lapwing_gpu_release()" and "another has CUPTI" in run.hooks()[2][2]
@@ -271,6 +271,12 @@ def what_cupti_drops_is_counted():
     assert run.losses() == {LOSS_TABLE_FULL: dropped}, (run.losses(), dropped)
     assert kernels + launches == told, (kernels, launches, told)
     print(f"drops: {dropped} of {dropped + told} records, all counted")
+
+
+def a_cupti_that_hangs_does_not_hold_the_job():
+    start = time.monotonic()
+    run = Run(CASES, "rows", FAKE_CUPTI_SLOW_MS="100000")
+    assert time.monotonic() - start < 20 and run.losses()[LOSS_UNENDED] == 1, run.losses()
 
 
 def cuda_alone_is_no_reason_to_trace():

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/lib/fake_cudart.h"
@@ -72,6 +73,18 @@ static void on_and_off(void)
 	lapwing_gpu_start(); /* again: nothing */
 }
 
+/* Whose clock CUPTI stamps with. */
+static const char *clock_of(void *handle)
+{
+	uint64_t (*now)(void) = (uint64_t(*)(void))dlsym(handle, "fake_cupti_now");
+	struct timespec own;
+	uint64_t theirs = now ? now() : 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &own);
+	return theirs <= (uint64_t)own.tv_sec * 1000000000 + (uint64_t)own.tv_nsec ? "monotonic"
+										   : "realtime";
+}
+
 /* Another client of CUPTI comes, as torch.profiler does, and goes. */
 static void release(void)
 {
@@ -85,14 +98,15 @@ static void release(void)
 		exit(4);
 	subscribe = (int (*)(void **, void *, void *))dlsym(handle, "cuptiSubscribe");
 	unsubscribe = (int (*)(void *))dlsym(handle, "cuptiUnsubscribe");
-	printf("held %d\n", subscribe(&own, NULL, NULL));
+	printf("held %d %s\n", subscribe(&own, NULL, NULL), clock_of(handle));
 	lapwing_gpu_release();
-	printf("released %d\n", subscribe(&own, NULL, NULL));
+	printf("released %d %s\n", subscribe(&own, NULL, NULL), clock_of(handle));
 	launch("between", 1);
 	lapwing_gpu_start(); /* still another's */
 	unsubscribe(own);
 	lapwing_gpu_start();
 	launch("after", 1);
+	printf("taken %s\n", clock_of(handle));
 }
 
 static void child(bool is_to_exec)
