@@ -289,6 +289,11 @@ def cuda_alone_is_no_reason_to_trace():
         assert job.code == 0 and not job.processes and not os.path.exists(log)
         job = traced.run([CASES, "late"], **{**env, "FAKE_CUPTI_LOG": log, "RANK": ""})
         assert [kernel["name"] for kernel in rings.of_kind(job.only(), "KERNEL")] == ["traced"]
+    for arguments, n in ([], 0), (["mark"], 3):  # nothing but the injection and the mark can have said it
+        job = traced.run([traced.program("cuda_static"), *arguments],
+                         **{**env, "RANK": "", "CUDA_INJECTION64_PATH": traced.LIBRARY})
+        assert job.code == 0 and job.stdout == "injected 1\n"
+        assert sum(len(rings.of_kind(process, "KERNEL")) for process in job.processes.values()) == n
 
 
 def the_driver_brings_it_into_a_program_that_cannot_be_preloaded_between():

@@ -21,6 +21,7 @@ static uint32_t live = 1;
 const volatile uint32_t *lw_live = &live;
 static pthread_t reader;
 static _Atomic uint32_t n_kernels[N_THREADS + 1]; /* by device: the thread that made it */
+static _Atomic uint64_t last_name;
 static _Atomic uint64_t lost[17];
 static _Atomic bool is_another_thread, is_out_of_order, is_ring_full;
 static _Atomic int64_t least_patience_ns;
@@ -38,6 +39,7 @@ void lw_record(const struct lw_event *event)
 	if (event->kernel.correlation <= last[device])
 		is_out_of_order = true;
 	last[device] = event->kernel.correlation;
+	last_name = event->kernel.name;
 	n_kernels[device]++;
 }
 
@@ -116,10 +118,11 @@ static const struct lw_cupti_api api = {.ActivityGetNextRecord = step,
 	.ActivityGetNumDroppedRecords = count_dropped,
 	.ActivityFlushAll = flush_all};
 
+static char kernel_name[2000] = "kernel";
+
 static void fill(uint8_t *record, uint32_t device, uint32_t correlation)
 {
-	static const char name[] = "kernel";
-	const char *at = name;
+	const char *at = kernel_name;
 	uint32_t kind = LW_CUPTI_KIND_CONCURRENT_KERNEL;
 	uint64_t start = 1000, end = 2000;
 
@@ -240,6 +243,27 @@ static void closed_it_leaves_cupti_alone_and_counts_what_comes(void **state)
 	assert_int_equal(n_kernels[N_THREADS], before + N_RECORDS);
 }
 
+/* A module has gone, and another one's names lie where its were. */
+static void a_name_is_what_its_text_is_now(void **state)
+{
+	static const char *const names[] = {"kernel", "kernels", "kern", "other", "kernel"};
+	uint32_t correlation = 2500000;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		strcpy(kernel_name, names[i]);
+		give(N_THREADS, &correlation);
+		assert_true(lw_cupti_reader_flush(10000000000));
+		assert_int_equal(last_name, lw_string_id(names[i], strlen(names[i])));
+	}
+	memset(kernel_name, 'x', sizeof(kernel_name) - 1); /* cut, and still one name */
+	for (int i = 0; i < 2; i++) {
+		give(N_THREADS, &correlation);
+		assert_true(lw_cupti_reader_flush(10000000000));
+		assert_int_equal(last_name, lw_string_id(kernel_name, LW_STRING_MAX_BYTES));
+	}
+}
+
 static void a_buffer_of_nobodys_is_not_read(void **state)
 {
 	static uint8_t foreign[RECORD_BYTES];
@@ -260,6 +284,7 @@ int main(void)
 		cmocka_unit_test(a_flush_that_lasts_is_not_waited_for_in_vain),
 		cmocka_unit_test(with_a_full_ring_it_loses_patience_once),
 		cmocka_unit_test(closed_it_leaves_cupti_alone_and_counts_what_comes),
+		cmocka_unit_test(a_name_is_what_its_text_is_now),
 		cmocka_unit_test(a_buffer_of_nobodys_is_not_read),
 	};
 

@@ -360,6 +360,14 @@ static void a_launch_knows_what_it_was_made_for(void **state)
 	make_call(LW_CUPTI_KIND_RUNTIME, 211, 9);
 	assert_int_equal(parse(40), LW_CUPTI_IS_EVENT);
 	assert_int_equal(got.event.launch.made_for, LW_LAUNCH_FOR_NOTHING);
+	make_external(LW_CUPTI_EXTERNAL_CUSTOM1, 65, 0);
+	parse(24);
+	for (int i = 0; i < 2; i++) {
+		make_call(LW_CUPTI_KIND_RUNTIME, 211, 0);
+		assert_int_equal(parse(40), LW_CUPTI_IS_EVENT);
+		assert_int_equal(
+			got.event.launch.made_for, i ? LW_LAUNCH_FOR_NOTHING : LW_LAUNCH_FOR_BATCH);
+	}
 	make_external(LW_CUPTI_EXTERNAL_CUSTOM0, 70, 10 + LW_CUPTI_REMEMBERED);
 	parse(24);
 	make_call(LW_CUPTI_KIND_RUNTIME, 211, 10);
