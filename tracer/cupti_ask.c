@@ -19,10 +19,11 @@ static const struct {
 	{LW_CUPTI_KIND_GRAPH_TRACE, false, true},
 };
 
-static int enable_kind(const struct lw_cupti_api *api, int kind)
+static int enable_kind(const struct lw_cupti_api *api, int kind, uint32_t how)
 {
 	/* devices that there were before us are told of only so */
-	if (kind == LW_CUPTI_KIND_DEVICE && api->ActivityEnableAndDump)
+	if (kind == LW_CUPTI_KIND_DEVICE && api->ActivityEnableAndDump &&
+		!(how & LW_CUPTI_ASK_INSIDE))
 		return api->ActivityEnableAndDump(kind);
 	return api->ActivityEnable(kind);
 }
@@ -44,26 +45,26 @@ static uint32_t switch_calls(const struct lw_cupti_api *api, bool is_on)
 	return n ? 2 : 0;
 }
 
-void lw_cupti_disable(const struct lw_cupti_api *api, bool is_with_graphs)
+void lw_cupti_disable(const struct lw_cupti_api *api, uint32_t how)
 {
 	switch_calls(api, false);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (!kinds[i].is_for_graphs || is_with_graphs)
+		if (!kinds[i].is_for_graphs || how & LW_CUPTI_ASK_GRAPHS)
 			api->ActivityDisable(kinds[i].kind);
 }
 
-int lw_cupti_enable(const struct lw_cupti_api *api, bool is_with_graphs, uint32_t *ret_n)
+int lw_cupti_enable(const struct lw_cupti_api *api, uint32_t how, uint32_t *ret_n)
 {
 	*ret_n = 0;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		int result;
 
-		if (kinds[i].is_for_graphs && !is_with_graphs)
+		if (kinds[i].is_for_graphs && !(how & LW_CUPTI_ASK_GRAPHS))
 			continue;
-		result = enable_kind(api, kinds[i].kind);
+		result = enable_kind(api, kinds[i].kind, how);
 		*ret_n += !result;
 		if (result && kinds[i].is_needed) {
-			lw_cupti_disable(api, is_with_graphs);
+			lw_cupti_disable(api, how);
 			return result;
 		}
 	}

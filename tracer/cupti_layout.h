@@ -106,7 +106,8 @@ enum lw_cupti_kind {
 	X(DEVICE_MINOR, 108, Device5, computeCapabilityMinor)                                      \
 	X(DEVICE_ID, 112, Device5, id)                                                             \
 	X(DEVICE_UUID, 120, Device5, uuid)                                                         \
-	X(DEVICE_NAME, 136, Device5, name)
+	X(DEVICE_NAME, 136, Device5, name)                                                         \
+	X(DEVICE_VISIBLE, 144, Device5, isCudaVisible)
 
 enum {
 #define X(name, offset, structure, member) LW_CUPTI_##name = (offset),

@@ -331,7 +331,9 @@ static enum lw_cupti_verdict parse_device(struct lw_cupti_parser *parser, const 
 	struct lw_ev_gpu *gpu = &out->event.gpu;
 
 	(void)parser;
-	(void)n_bytes;
+	/* Those that CUDA_VISIBLE_DEVICES hides are told of too; before CUDA 11.6 that is not said. */
+	if (n_bytes > LW_CUPTI_DEVICE_VISIBLE && !record[LW_CUPTI_DEVICE_VISIBLE])
+		return LW_CUPTI_IS_NOTHING;
 	out->event.kind = LW_EV_GPU;
 	out->name = pointer(record, LW_CUPTI_DEVICE_NAME);
 	out->uuid = record + LW_CUPTI_DEVICE_UUID;

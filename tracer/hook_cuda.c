@@ -76,6 +76,6 @@ LW_EXPORT int cudaLaunchKernelExC(const void *config, const void *kernel, void *
 LW_EXPORT int InitializeInjection(void)
 {
 	if (!atomic_load(&lw_cupti_is_settled))
-		lw_cupti_used();
+		lw_cupti_injected();
 	return 1;
 }

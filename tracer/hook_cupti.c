@@ -35,12 +35,12 @@ enum state { UNSETTLED, OFF, ON, STOPPED, RELEASED, REFUSED, ENDED };
 
 static struct lw_cupti_api api;
 static void *subscriber;
-static enum state state;     /* changed by who has is_held */
-static _Atomic bool is_held; /* somebody subscribes, starts, stops or ends */
-static bool is_with_graphs;  /* one record a CUDA graph, instead of one each of its nodes */
-static bool is_clock_ours;   /* CUPTI asks us for the time */
+static enum state state;                 /* changed by who has is_held */
+static _Atomic bool is_held;             /* somebody subscribes, starts, stops or ends */
+static uint32_t how;                     /* bits of LW_CUPTI_ASK_ */
+static bool is_clock_ours;               /* CUPTI asks us for the time */
 static _Atomic bool is_clock_given_back; /* others are to read the clock that CUPTI has by itself */
-static _Atomic bool is_cuda_used;
+static _Atomic bool is_cuda_used, is_inside_init;
 static pid_t owner; /* whose CUPTI it is: not a forked child's */
 
 static const int64_t flush_patience_ns = 2000000000; /* of a process that ends */
@@ -123,7 +123,7 @@ static void report_active(uint32_t n_kinds)
 
 	snprintf(text, sizeof(text), "%s, CUPTI %u%s%s%s%s", api.path, api.version,
 		is_clock_ours ? "" : ", its times converted by the offset of its clock",
-		is_with_graphs ? ", graphs as a whole" : "",
+		how & LW_CUPTI_ASK_GRAPHS ? ", graphs as a whole" : "",
 		other ? "; CUDA_INJECTION64_PATH is another's: " : "", other ? other : "");
 	lw_hook_report("cupti", LW_HOOK_ACTIVE, n_kinds, text);
 }
@@ -230,7 +230,7 @@ static bool set_up(void)
 		return false;
 	}
 	lw_cupti_reader_flow(LW_CUPTI_FLOW_OPEN);
-	result = lw_cupti_enable(&api, is_with_graphs, &n);
+	result = lw_cupti_enable(&api, how, &n);
 	if (result) {
 		refuse_result("cuptiActivityEnable", result, "");
 		lw_cupti_reader_flow(LW_CUPTI_FLOW_CLOSED);
@@ -268,7 +268,9 @@ static enum state begin(bool is_asked)
 	enum mode mode = read_mode(&is_mode_set);
 	char text[128];
 
-	is_with_graphs = mode == MODE_GRAPHS;
+	how = mode == MODE_GRAPHS ? LW_CUPTI_ASK_GRAPHS : 0;
+	if (atomic_load(&is_inside_init))
+		how |= LW_CUPTI_ASK_INSIDE;
 	if (mode == MODE_UNKNOWN) {
 		snprintf(text, sizeof(text), LW_ENV_GPU "=%.60s: on, graphs, off or release",
 			getenv(LW_ENV_GPU));
@@ -337,6 +339,13 @@ void lw_cupti_used(void)
 	errno = saved_errno;
 }
 
+void lw_cupti_injected(void)
+{
+	atomic_store(&is_inside_init, true);
+	lw_cupti_used();
+	atomic_store(&is_inside_init, false);
+}
+
 /* The process is traced from now on: it may have used CUDA before. */
 void lw_cupti_activated(void)
 {
@@ -401,7 +410,7 @@ LW_EXPORT void lapwing_gpu_start(void)
 
 	if (is_wanted() && lw_activate(LW_FRAMEWORK_NONE, LW_TRANSPORT_NONE) && hold()) {
 		if (state == STOPPED) {
-			result = lw_cupti_enable(&api, is_with_graphs, &n);
+			result = lw_cupti_enable(&api, how, &n);
 			if (result)
 				refuse_result("cuptiActivityEnable", result, "");
 			else
@@ -423,8 +432,7 @@ LW_EXPORT void lapwing_gpu_stop(void)
 	if (!is_wanted() || !hold())
 		return;
 	if (state == ON && lw_is_live()) {
-		lw_cupti_disable(
-			&api, is_with_graphs); /* what has begun is told when it has ended */
+		lw_cupti_disable(&api, how); /* what has begun is told when it has ended */
 		lw_hook_report("cupti", LW_HOOK_REFUSED, 0, "stopped by lapwing_gpu_stop()");
 		state = STOPPED;
 	} else if (state == UNSETTLED) {
@@ -443,7 +451,7 @@ LW_EXPORT void lapwing_gpu_release(void)
 		return;
 	if ((state == ON || state == STOPPED) && lw_is_live()) {
 		if (state == ON)
-			lw_cupti_disable(&api, is_with_graphs);
+			lw_cupti_disable(&api, how);
 		atomic_store(&lw_cupti_is_attached, false);
 		if (!lw_cupti_reader_flush(flush_patience_ns))
 			lw_loss(LW_LOSS_UNENDED, 1, "cupti buffers not flushed in time");

@@ -68,14 +68,21 @@ bool lw_cupti_find(struct lw_cupti_api *api, char *why, size_t why_bytes);
 
 /* ---- cupti_ask.c ------------------------------------------------------------------------------------ */
 
+enum {
+	LW_CUPTI_ASK_GRAPHS =
+		1u << 0, /* one record a CUDA graph, instead of one each of its nodes */
+	LW_CUPTI_ASK_INSIDE =
+		1u << 1, /* inside cuInit: the driver cannot be asked yet, and needs not */
+};
+
 /**
  * lw_cupti_enable(), lw_cupti_disable() - begin and end all kinds of records that are read.
- * @is_with_graphs: one record a CUDA graph, instead of one each of its nodes
+ * @how: bits of the above
  * @ret_n: kinds that will come, calls of the runtime and of the driver being two
  * Return: CUptiResult: not 0 = not even kernels will come, and nothing is enabled.
  */
-int lw_cupti_enable(const struct lw_cupti_api *api, bool is_with_graphs, uint32_t *ret_n);
-void lw_cupti_disable(const struct lw_cupti_api *api, bool is_with_graphs);
+int lw_cupti_enable(const struct lw_cupti_api *api, uint32_t how, uint32_t *ret_n);
+void lw_cupti_disable(const struct lw_cupti_api *api, uint32_t how);
 
 /* ---- cupti_buffers.c -------------------------------------------------------------------------------- */
 
@@ -118,6 +125,9 @@ extern _Atomic bool lw_cupti_is_settled;
 
 /** lw_cupti_used() - CUDA is about to be used. Subscribes where that is wanted; errno is kept. */
 void lw_cupti_used(void);
+
+/** lw_cupti_injected() - the same, called by the driver inside cuInit. */
+void lw_cupti_injected(void);
 
 /** lw_cupti_driver_is_up() - the first call of CUDA that was seen has returned. */
 void lw_cupti_driver_is_up(void);

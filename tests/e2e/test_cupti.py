@@ -104,7 +104,7 @@ def every_record_becomes_a_row_with_its_own_times():
     ((status, n, detail),) = run.hooks()
     assert status == ACTIVE and n == 10 and detail == f"{NEW}/libcupti.so.13, CUPTI 130001", (status, n, detail)
     assert run.losses() == {}, run.losses()
-    for wanted in ("clock", "thread ids 1", "all sync records 0", "flush 1"):
+    for wanted in ("clock", "thread ids 1", "all sync records 0", "flush 1", "dump 8"):
         assert wanted in run.log, wanted
     assert not run.said("cuptiSubscribe_v2") and run.log.index("clock") < run.log.index("enable 10")
     print(f"rows: {len(run.log)} lines of the double's account, exact")
@@ -299,6 +299,7 @@ def cuda_alone_is_no_reason_to_trace():
 def the_driver_brings_it_into_a_program_that_cannot_be_preloaded_between():
     run = Run(traced.program("cuda_static"), compare=False)
     assert run.stdout == "injected 1\n" and run.kernels() == ["static"] * 3
+    assert "enable 8" in run.log and "dump 8" not in run.log  # inside cuInit the driver cannot be asked
     run = Run(traced.program("cuda_static"), compare=False, options=["--gpu=release"])
     assert run.stdout == "injected -1\n"
 

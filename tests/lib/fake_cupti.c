@@ -321,7 +321,7 @@ EXPORT void fake_cupti_strange(uint32_t kind)
 }
 
 #ifndef OLD
-static void put_device(void)
+static void put_device(uint32_t id, uint8_t is_visible)
 {
 	uint8_t *record = append(LW_CUPTI_KIND_DEVICE);
 
@@ -332,7 +332,8 @@ static void put_device(void)
 	PUT32(DEVICE_MULTIPROCESSORS, 132);
 	PUT32(DEVICE_MAJOR, 9);
 	PUT32(DEVICE_MINOR, 0);
-	PUT32(DEVICE_ID, 0);
+	PUT32(DEVICE_ID, id);
+	record[LW_CUPTI_DEVICE_VISIBLE] = is_visible;
 	PUT64(DEVICE_NAME, (uint64_t)(uintptr_t) "Double of a GPU");
 }
 #endif
@@ -494,9 +495,12 @@ EXPORT int cuptiActivityEnableAndDump(int kind)
 {
 	int result = cuptiActivityEnable(kind);
 
+	say("dump %d\n", kind);
 	pthread_mutex_lock(&lock);
-	if (!result && kind == LW_CUPTI_KIND_DEVICE)
-		put_device();
+	if (!result && kind == LW_CUPTI_KIND_DEVICE) {
+		put_device(0, 1);
+		put_device(1, 0);
+	}
 	pthread_mutex_unlock(&lock);
 	return result;
 }

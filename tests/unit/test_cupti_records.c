@@ -425,6 +425,9 @@ static void a_device_says_what_it_is(void **state)
 	assert_int_equal(got.event.gpu.device, 3);
 	assert_ptr_equal(got.name, (void *)0x1000);
 	assert_ptr_equal(got.uuid, bytes + LW_CUPTI_DEVICE_UUID);
+	assert_int_equal(parse(192), LW_CUPTI_IS_NOTHING); /* hidden from this process */
+	bytes[LW_CUPTI_DEVICE_VISIBLE] = 1;
+	assert_int_equal(parse(192), LW_CUPTI_IS_EVENT);
 	assert_int_equal(parse(136), LW_CUPTI_IS_TORN); /* of CUDA before 7: another structure */
 }
 
