@@ -74,9 +74,11 @@ static int driver_major(const struct mapped *mapped)
 
 static void tell_path(char *ret, size_t n_bytes, const char *path)
 {
-	size_t n = strnlen(path, n_bytes - 1);
+	char real[PATH_MAX];
+	const char *told = realpath(path, real) ? real : path;
+	size_t n = strnlen(told, n_bytes - 1);
 
-	memcpy(ret, path, n);
+	memcpy(ret, told, n);
 	ret[n] = '\0';
 }
 

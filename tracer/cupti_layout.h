@@ -157,8 +157,9 @@ enum {
 /* CUptiResult */
 enum {
 	LW_CUPTI_SUCCESS = 0,
+	LW_CUPTI_ERROR_NOT_INITIALIZED = 15, /* what 11.8 to 12.8 say without a driver */
 	LW_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS = 39,
-	LW_CUPTI_ERROR_UNKNOWN = 999, /* also: no driver, no GPU */
+	LW_CUPTI_ERROR_UNKNOWN = 999, /* and what 13.0 says */
 };
 
 #endif /* LAPWING_TRACER_CUPTI_LAYOUT_H */

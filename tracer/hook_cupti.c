@@ -141,7 +141,9 @@ static void refuse_result(const char *call, int result, const char *holder)
 	else
 		snprintf(text, sizeof(text), "%s: %s: %s (%d)%s", api.path, call,
 			name ? name : "error", result,
-			result == LW_CUPTI_ERROR_UNKNOWN ? ": no driver, or no GPU?" : "");
+			result == LW_CUPTI_ERROR_UNKNOWN || result == LW_CUPTI_ERROR_NOT_INITIALIZED
+				? ": no driver, or no GPU?"
+				: "");
 	refuse(LW_HOOK_REFUSED, text);
 }
 
@@ -327,10 +329,16 @@ void lw_cupti_used(void)
 {
 	int saved_errno = errno;
 
-	atomic_store_explicit(&is_cuda_used, true, memory_order_relaxed);
-	if (!is_wanted())
+	atomic_store(&is_cuda_used, true);
+	if (!is_wanted()) {
 		atomic_store(&lw_cupti_is_settled, true);
-	else if (!lw_tls.busy && is_of_interest() && try_hold()) {
+	} else if (!lw_tls.busy && !is_of_interest()) {
+		/* lw_cupti_activated() comes back to it; unless it was here just now, and saw no use yet. */
+		atomic_store(&lw_cupti_is_settled, true);
+		atomic_thread_fence(memory_order_seq_cst);
+		if (lw_is_live())
+			atomic_store(&lw_cupti_is_settled, false);
+	} else if (!lw_tls.busy && try_hold()) {
 		if (state == UNSETTLED)
 			state = begin(false);
 		atomic_store(&lw_cupti_is_settled, true);
@@ -349,9 +357,9 @@ void lw_cupti_injected(void)
 /* The process is traced from now on: it may have used CUDA before. */
 void lw_cupti_activated(void)
 {
-	if (atomic_load_explicit(&is_cuda_used, memory_order_relaxed) &&
-		!atomic_load_explicit(&lw_cupti_is_settled, memory_order_relaxed))
-		lw_cupti_used();
+	atomic_thread_fence(memory_order_seq_cst); /* pairs with the one above */
+	if (atomic_load(&is_cuda_used))
+		lw_cupti_used(); /* does nothing where it has been settled for good */
 }
 
 void lw_cupti_forget(void)

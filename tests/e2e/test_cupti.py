@@ -2,6 +2,7 @@
 """What a GPU does comes out exactly as CUPTI (its double) told it; and whoever else wants CUPTI gets it."""
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -152,6 +153,18 @@ def a_launch_inside_a_batch_of_horovod_says_which():
     print(f"{len(found)} batches, each with the kernels that were launched in it")
 
 
+def pips_packages_are_found_beside_each_other():
+    with tempfile.TemporaryDirectory() as folder:
+        for package in ("cuda_runtime", "cuda_cupti"):
+            os.makedirs(f"{folder}/nvidia/{package}/lib")
+        os.symlink(f"{NEW}/libcudart.so.13", f"{folder}/nvidia/cuda_runtime/lib/libcudart.so.13")
+        shutil.copy(f"{NEW}/libcupti.so.13", f"{folder}/nvidia/cuda_cupti/lib/libcupti.so.13")
+        run = Run(CASES, "rows", libraries=f"{folder}/nvidia/cuda_runtime/lib")
+        ((status, _, detail),) = run.hooks()
+        assert status == ACTIVE and detail.startswith(f"{folder}/nvidia/cuda_cupti/lib/libcupti.so.13,"), detail
+        check_rows(run)
+
+
 def who_has_cupti_keeps_it_and_is_named():
     run = Run(CASES, "rows", FAKE_CUPTI_SUBSCRIBE="39", FAKE_CUPTI_HOLDER="CUPTI for Nsight Systems")
     assert run.hooks() == [(REFUSED, 0, f"{NEW}/libcupti.so.13: another has CUPTI: CUPTI for Nsight Systems")]
@@ -166,6 +179,7 @@ def without_a_driver_the_job_goes_on():
     run = Run(CASES, "rows", FAKE_CUPTI_SUBSCRIBE="999")
     assert run.hooks() == [(REFUSED, 0, f"{NEW}/libcupti.so.13: cuptiSubscribe: CUPTI_ERROR_UNKNOWN (999):"
                                         " no driver, or no GPU?")]
+    assert Run(CASES, "rows", FAKE_CUPTI_SUBSCRIBE="15").hooks()[0][2].endswith(" (15): no driver, or no GPU?")
     run = Run(CASES, "rows", FAKE_CUPTI_REFUSE="10")  # not even kernels: it is given back
     assert run.hooks()[0][0] == REFUSED and "cuptiActivityEnable" in run.hooks()[0][2]
     assert run.said("cuptiUnsubscribe") and not run.kernels()
