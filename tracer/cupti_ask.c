@@ -1,7 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cupti_ask.c - what CUPTI is asked for: kinds of records, and of calls of CUDA those that are read. */
+/*
+ * cupti_ask.c - what the environment wants of CUPTI, and what CUPTI is asked for: kinds of records, and of calls of
+ * CUDA those that are read.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "schema/rundir.h"
 #include "tracer/cupti_layout.h"
 #include "tracer/hook_cupti.h"
+
+/* ---- the environment ---------------------------------------------------------------------------------- */
+
+static const char *const mode_names[] = {[LW_CUPTI_MODE_ON] = "on",
+	[LW_CUPTI_MODE_GRAPHS] = "graphs",
+	[LW_CUPTI_MODE_OFF] = "off",
+	[LW_CUPTI_MODE_RELEASE] = "release"};
+
+enum lw_cupti_mode lw_cupti_mode(bool *ret_is_set)
+{
+	const char *text = getenv(LW_ENV_GPU);
+
+	*ret_is_set = text && *text;
+	if (!*ret_is_set)
+		return LW_CUPTI_MODE_ON;
+	for (int i = LW_CUPTI_MODE_ON; i <= LW_CUPTI_MODE_RELEASE; i++)
+		if (!strcmp(text, mode_names[i]))
+			return (enum lw_cupti_mode)i;
+	return LW_CUPTI_MODE_UNKNOWN;
+}
+
+bool lw_cupti_is_kineto_daemon(void)
+{
+	const char *text = getenv("KINETO_USE_DAEMON");
+
+	return text && *text && strcmp(text, "0") != 0;
+}
+
+/* ---- CUPTI -------------------------------------------------------------------------------------------- */
 
 /* Never KIND_KERNEL: it makes kernels run one after the other. */
 static const struct {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hook_cuda.c - the first use of CUDA in a process: when CUPTI is to be asked.
+ * hook_cuda.c - the first use of CUDA in a process, when CUPTI is to be asked, and of CUPTI by the program, when
+ * it is to be given up: a profiler that works without us must work with us (PyTorch's Kineto is linked to
+ * libcupti, and takes it when torch.profiler is first used).
  *
  * Two ways say it. The driver loads the library that CUDA_INJECTION64_PATH names, in cuInit, whoever called
  * that. Without the variable, or where another tool has it: the calls below, one of which every program makes
  * early, where the program or its libraries link CUDA dynamically. Each is a load and a branch, and a few loads
  * for the real function.
  */
+#include "tracer/cupti_layout.h"
 #include "tracer/hook_cupti.h"
 
 struct dim3 { /* as CUDA passes it, by value */
@@ -23,6 +26,9 @@ int cudaMallocAsync(void **memory, size_t n_bytes, void *stream);
 int cudaLaunchKernel(const void *kernel, struct dim3 grid, struct dim3 block, void **arguments,
 	size_t shared_bytes, void *stream);
 int cudaLaunchKernelExC(const void *config, const void *kernel, void **arguments);
+int cuptiSubscribe(void **subscriber, lw_cupti_callback callback, void *user);
+int cuptiSubscribe_v2(void **subscriber, lw_cupti_callback callback, void *user, void *params);
+int cuptiActivityRegisterCallbacks(void *requested, void *completed);
 
 /* @call: of the real function @name. It is gone only where a program has the name and not the library. */
 #define CALL(name, arguments)                                                                      \
@@ -71,6 +77,37 @@ LW_EXPORT int cudaLaunchKernelExC(const void *config, const void *kernel, void *
 {
 	return CALL(cudaLaunchKernelExC, (config, kernel, arguments));
 }
+
+/* ---- the program's own profiler ------------------------------------------------------------------------ */
+
+#define CALL_CUPTI(name, arguments)                                                                \
+	({                                                                                         \
+		static struct lw_real_sites sites_;                                                \
+		const void *caller_ = __builtin_return_address(0);                                 \
+		__typeof__(&name) real_ = (__typeof__(&name))lw_real_for(                          \
+			#name, __builtin_return_address(0), &sites_);                              \
+		lw_cupti_yield(caller_);                                                           \
+		real_ ? real_ arguments : LW_CUPTI_ERROR_UNKNOWN;                                  \
+	})
+
+LW_EXPORT int cuptiSubscribe(void **subscriber, lw_cupti_callback callback, void *user)
+{
+	return CALL_CUPTI(cuptiSubscribe, (subscriber, callback, user));
+}
+
+LW_EXPORT int cuptiSubscribe_v2(
+	void **subscriber, lw_cupti_callback callback, void *user, void *params)
+{
+	return CALL_CUPTI(cuptiSubscribe_v2, (subscriber, callback, user, params));
+}
+
+/* Of clients that do not subscribe: from here on the buffers would be theirs. */
+LW_EXPORT int cuptiActivityRegisterCallbacks(void *requested, void *completed)
+{
+	return CALL_CUPTI(cuptiActivityRegisterCallbacks, (requested, completed));
+}
+
+/* ---- the driver ---------------------------------------------------------------------------------------- */
 
 /* What the driver calls in the library that CUDA_INJECTION64_PATH names. Return: 1 = goes on. */
 LW_EXPORT int InitializeInjection(void)

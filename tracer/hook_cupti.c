@@ -4,9 +4,11 @@
  *
  * Writes: HOOK "cupti" records; what CUPTI tells is written by cupti_buffers.c. Subscribed at the first use of
  * CUDA in a process that is traced, or whose launcher says which rank it is; a process that merely has CUDA
- * is no reason to trace it. CUPTI has one client: where another one has it, it keeps it. Given back by
- * cuptiUnsubscribe(); cuptiFinalize() would end another client that came in between, and has crashed jobs.
+ * is no reason to trace it. CUPTI has one client: where another one has it, it keeps it, and where the program's
+ * own profiler comes for it later, it gets it. Given back by cuptiUnsubscribe(); cuptiFinalize() would end
+ * another client that came in between, and has crashed jobs.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +29,6 @@
 
 _Atomic bool lw_cupti_is_attached;
 _Atomic bool lw_cupti_is_settled;
-
-enum mode { MODE_ON, MODE_GRAPHS, MODE_OFF, MODE_RELEASE, MODE_UNKNOWN };
 
 /* OFF to RELEASED are what the program may change by lapwing_gpu_*(). */
 enum state { UNSETTLED, OFF, ON, STOPPED, RELEASED, REFUSED, ENDED };
@@ -68,30 +68,7 @@ static void let_go(void)
 	atomic_store(&is_held, false);
 }
 
-/* ---- settings --------------------------------------------------------------------------------------- */
-
-static const char *const mode_names[] = {
-	[MODE_ON] = "on", [MODE_GRAPHS] = "graphs", [MODE_OFF] = "off", [MODE_RELEASE] = "release"};
-
-static enum mode read_mode(bool *ret_is_set)
-{
-	const char *text = getenv(LW_ENV_GPU);
-
-	*ret_is_set = text && *text;
-	if (!*ret_is_set)
-		return MODE_ON;
-	for (int i = MODE_ON; i <= MODE_RELEASE; i++)
-		if (!strcmp(text, mode_names[i]))
-			return (enum mode)i;
-	return MODE_UNKNOWN;
-}
-
-static bool is_set(const char *variable)
-{
-	const char *text = getenv(variable);
-
-	return text && *text && strcmp(text, "0") != 0;
-}
+/* ---- reports ---------------------------------------------------------------------------------------- */
 
 /* Path of another library that the driver was told to load; NULL = none, or ours. */
 static const char *other_injection(void)
@@ -103,8 +80,6 @@ static const char *other_injection(void)
 	name = strrchr(path, '/');
 	return strncmp(name ? name + 1 : path, "liblapwing", 10) ? path : NULL;
 }
-
-/* ---- reports ---------------------------------------------------------------------------------------- */
 
 static void refuse(enum lw_hook_status status, const char *why)
 {
@@ -246,6 +221,21 @@ static bool set_up(void)
 	return true;
 }
 
+/* Held, and ON or STOPPED: all that CUPTI has is told, and it is free for another client. */
+static void give_up(const char *why)
+{
+	if (state == ON)
+		lw_cupti_disable(&api, how);
+	atomic_store(&lw_cupti_is_attached, false);
+	if (!lw_cupti_reader_flush(flush_patience_ns))
+		lw_loss(LW_LOSS_UNENDED, 1, "cupti buffers not flushed in time");
+	lw_cupti_reader_flow(LW_CUPTI_FLOW_CLOSED);
+	atomic_store(&is_clock_given_back, true);
+	api.Unsubscribe(subscriber);
+	lw_hook_report("cupti", LW_HOOK_REFUSED, 0, why);
+	state = RELEASED;
+}
+
 static enum state attach(void)
 {
 	char why[512];
@@ -267,27 +257,27 @@ static enum state attach(void)
 static enum state begin(bool is_asked)
 {
 	bool is_mode_set;
-	enum mode mode = read_mode(&is_mode_set);
+	enum lw_cupti_mode mode = lw_cupti_mode(&is_mode_set);
 	char text[128];
 
-	how = mode == MODE_GRAPHS ? LW_CUPTI_ASK_GRAPHS : 0;
+	how = mode == LW_CUPTI_MODE_GRAPHS ? LW_CUPTI_ASK_GRAPHS : 0;
 	if (atomic_load(&is_inside_init))
 		how |= LW_CUPTI_ASK_INSIDE;
-	if (mode == MODE_UNKNOWN) {
+	if (mode == LW_CUPTI_MODE_UNKNOWN) {
 		snprintf(text, sizeof(text), LW_ENV_GPU "=%.60s: on, graphs, off or release",
 			getenv(LW_ENV_GPU));
 		refuse(LW_HOOK_REFUSED, text);
 		return REFUSED;
 	}
-	if (mode == MODE_RELEASE) {
+	if (mode == LW_CUPTI_MODE_RELEASE) {
 		refuse(LW_HOOK_REFUSED, LW_ENV_GPU "=release: left to others");
 		return REFUSED;
 	}
-	if (mode == MODE_OFF && !is_asked) {
+	if (mode == LW_CUPTI_MODE_OFF && !is_asked) {
 		refuse(LW_HOOK_REFUSED, LW_ENV_GPU "=off: not before lapwing_gpu_start()");
 		return OFF;
 	}
-	if (!is_mode_set && !is_asked && is_set("KINETO_USE_DAEMON")) {
+	if (!is_mode_set && !is_asked && lw_cupti_is_kineto_daemon()) {
 		refuse(LW_HOOK_REFUSED, "KINETO_USE_DAEMON is set: left to Kineto (" LW_ENV_GPU
 					"=on takes it all the same)");
 		return OFF;
@@ -382,6 +372,24 @@ void lw_cupti_flush(void)
 		lw_loss(LW_LOSS_UNENDED, 1, "cupti buffers not flushed in time");
 }
 
+void lw_cupti_yield(const void *caller)
+{
+	int saved_errno = errno;
+	char why[300];
+	Dl_info where;
+
+	if (!atomic_load(&lw_cupti_is_attached) || !lw_is_live() || !hold())
+		return;
+	if (state == ON || state == STOPPED) {
+		snprintf(why, sizeof(why),
+			"given up: the program's own profiler takes CUPTI: %.200s",
+			dladdr(caller, &where) && where.dli_fname ? where.dli_fname : "?");
+		give_up(why);
+	}
+	let_go();
+	errno = saved_errno;
+}
+
 /* ---- for the other hooks ---------------------------------------------------------------------------- */
 
 static int external_kind(enum lw_launch_for made_for)
@@ -458,16 +466,7 @@ LW_EXPORT void lapwing_gpu_release(void)
 	if (!is_wanted() || !hold())
 		return;
 	if ((state == ON || state == STOPPED) && lw_is_live()) {
-		if (state == ON)
-			lw_cupti_disable(&api, how);
-		atomic_store(&lw_cupti_is_attached, false);
-		if (!lw_cupti_reader_flush(flush_patience_ns))
-			lw_loss(LW_LOSS_UNENDED, 1, "cupti buffers not flushed in time");
-		lw_cupti_reader_flow(LW_CUPTI_FLOW_CLOSED);
-		atomic_store(&is_clock_given_back, true);
-		api.Unsubscribe(subscriber);
-		lw_hook_report("cupti", LW_HOOK_REFUSED, 0, "released by lapwing_gpu_release()");
-		state = RELEASED;
+		give_up("released by lapwing_gpu_release()");
 	} else if (state == UNSETTLED) {
 		state = RELEASED;
 		atomic_store(&lw_cupti_is_settled, true);

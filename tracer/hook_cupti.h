@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hook_cupti.h - between hook_cupti.c (life), cupti_find.c (the library) and cupti_buffers.c (its records).
+ * hook_cupti.h - between hook_cupti.c (life), hook_cuda.c (who uses it), cupti_ask.c (what for), cupti_find.c (the
+ * library) and cupti_buffers.c (its records).
  *
  * CUPTI is used through its global activity interface, which all versions have; its structures and numbers
  * are those of cupti_layout.h.
@@ -68,6 +69,20 @@ bool lw_cupti_find(struct lw_cupti_api *api, char *why, size_t why_bytes);
 
 /* ---- cupti_ask.c ------------------------------------------------------------------------------------ */
 
+enum lw_cupti_mode {
+	LW_CUPTI_MODE_ON,
+	LW_CUPTI_MODE_GRAPHS,  /* the same, a CUDA graph being one record */
+	LW_CUPTI_MODE_OFF,     /* not before the program asks for it */
+	LW_CUPTI_MODE_RELEASE, /* never: left to others */
+	LW_CUPTI_MODE_UNKNOWN
+};
+
+/** lw_cupti_mode() - LAPWING_GPU. @ret_is_set: false = it was not set, and the mode is the default. */
+enum lw_cupti_mode lw_cupti_mode(bool *ret_is_set);
+
+/** lw_cupti_is_kineto_daemon() - does the job wait for a daemon that has it profiled by Kineto? */
+bool lw_cupti_is_kineto_daemon(void);
+
 enum {
 	LW_CUPTI_ASK_GRAPHS =
 		1u << 0, /* one record a CUDA graph, instead of one each of its nodes */
@@ -128,6 +143,9 @@ void lw_cupti_used(void);
 
 /** lw_cupti_injected() - the same, called by the driver inside cuInit. */
 void lw_cupti_injected(void);
+
+/** lw_cupti_yield() - the program is about to take CUPTI for itself, from @caller: it is free when this returns. */
+void lw_cupti_yield(const void *caller);
 
 /** lw_cupti_driver_is_up() - the first call of CUDA that was seen has returned. */
 void lw_cupti_driver_is_up(void);

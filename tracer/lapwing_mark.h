@@ -39,8 +39,9 @@ __attribute__((weak)) void lapwing_range_pop(void);
 /**
  * lapwing_gpu_start(), lapwing_gpu_stop() - record what the GPU does from here on, or no more. Recording is on
  * from the first use of CUDA unless LAPWING_GPU says otherwise; these may be called as often as wanted.
- * lapwing_gpu_release() - give CUPTI to somebody else: a process has one client of it at a time, so call
- * this before the program's own profiler starts (torch.profiler), and lapwing_gpu_start() after it.
+ * lapwing_gpu_release() - give CUPTI to somebody else: a process has one client of it at a time. A profiler of the
+ * program's own that is linked to it gets it unasked (torch.profiler); call this before one that loads it by
+ * dlopen, and lapwing_gpu_start() when it has unsubscribed.
  */
 __attribute__((weak)) void lapwing_gpu_start(void);
 __attribute__((weak)) void lapwing_gpu_stop(void);

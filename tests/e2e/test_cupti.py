@@ -225,6 +225,15 @@ def another_client_gets_it_when_it_is_released():
     assert run.losses() == {}
 
 
+def the_programs_own_profiler_works_as_without_us():
+    run = Run(CASES, "profiler")  # its output, which has the results of its calls, is that of the untraced run
+    assert "subscribed 0" in run.stdout and run.kernels() == ["before", "after"], run.stdout
+    assert [status for status, *_ in run.hooks()] == [ACTIVE, REFUSED, ACTIVE] and run.losses() == {}
+    assert run.hooks()[1][2] == f"given up: the program's own profiler takes CUPTI: {CASES}"
+    run = Run(CASES, "collector")
+    assert run.kernels() == ["before"] and [status for status, *_ in run.hooks()] == [ACTIVE, REFUSED]
+
+
 def a_forked_child_is_inert_also_when_it_is_traced():
     for case in ("fork", "fork_exec"):
         run = Run(CASES, case)
@@ -334,9 +343,16 @@ def it_is_seen_while_it_runs_and_after_a_kill():
                 except sqlite3.Error:
                     pass
             assert n == 1
+            with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as run:
+                os.kill(run.execute("SELECT pid FROM process").fetchone()[0], signal.SIGKILL)
+            assert job.wait(timeout=30) == 128 + signal.SIGKILL
+            with sqlite3.connect(path) as run:
+                assert run.execute("SELECT count(*) FROM kernel").fetchone() == (1,)
+                assert run.execute("SELECT ended FROM process").fetchone() == ("died",)
         finally:
-            job.send_signal(signal.SIGTERM)
-            job.wait(timeout=30)
+            if job.poll() is None:
+                job.kill()
+                job.wait()
 
 
 def main():

@@ -9,6 +9,7 @@ the toolkit is needed. Checked against what the child itself knows:
   clock    a kernel says over host memory that it has begun, and ends when the host says so: its recorded start is
            not after the moment the host saw it, its end not before the host's word; by 1 us at most
   cost     host time of a launch of a kernel that does nothing, recorded and not, interleaved
+  path     a CUDA_INJECTION64_PATH that does not exist (another host, a container) does not keep CUDA from starting
   release  after lapwing_gpu_release() another client can subscribe, and lapwing_gpu_start() begins anew
 """
 import argparse
@@ -240,6 +241,12 @@ def main():
     for name, values in cost.items():
         print(f"  launch {name}: median {statistics.median(values):.0f} ns of {len(values)} ({min(values):.0f} to {max(values):.0f})")
     result["launch_ns"] = cost
+    print("path")
+    started = subprocess.run([sys.executable, "-c", "import ctypes; raise SystemExit(ctypes.CDLL('libcuda.so.1').cuInit(0) != 0)"],
+                             env={**os.environ, "CUDA_INJECTION64_PATH": "/nowhere/liblapwing.so"}).returncode
+    print(f"  cuInit with a path that is not there: {'fails' if started else 'works'}")
+    if started:
+        faults.append("path: CUDA does not start when CUDA_INJECTION64_PATH is not there")
     print("release")
     with tempfile.TemporaryDirectory() as folder:
         told, run = run_child(folder, "--kernels", "1000", "--release")

@@ -18,8 +18,8 @@ ALLOWED = [
     # rdma-core: what providers and the library itself call, however the job got it
     r"verbs_set_ops|verbs_open_device|ibv_cmd_alloc_pd|ibv_cmd_(modify|destroy)_qp|ibv_cmd_create_qp(_ex2?)?|ibv_cmd_modify_qp_ex",
     r"ibv_cmd_destroy_srq|ibv_cmd_(de|re)?reg(_dmabuf)?_mr",
-    # CUDA: what a program calls early
-    r"cuInit|cudaSetDevice|cudaMalloc(Async)?|cudaLaunchKernel(ExC)?",
+    # CUDA: what a program calls early, and what its own profiler does
+    r"cuptiSubscribe(_v2)?|cuptiActivityRegisterCallbacks|cuInit|cudaSetDevice|cudaMalloc(Async)?|cudaLaunchKernel(ExC)?",
     # torch.distributed: work queue, reducer, store prefix
     r"_ZN4c10d\w+",
 ]

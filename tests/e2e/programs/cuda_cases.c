@@ -109,6 +109,38 @@ static void release(void)
 	printf("taken %s\n", clock_of(handle));
 }
 
+/* As PyTorch's Kineto, which is linked to libcupti: the program's profiler works as it does without us. */
+static void profiler(void)
+{
+	int (*subscribe)(void **, void *, void *), (*unsubscribe)(void *);
+	void *own;
+
+	launch("before", 1);
+	if (!dlopen("libcupti.so.13", RTLD_NOW | RTLD_GLOBAL))
+		exit(4);
+	subscribe = (int (*)(void **, void *, void *))dlsym(RTLD_DEFAULT, "cuptiSubscribe");
+	unsubscribe = (int (*)(void *))dlsym(RTLD_DEFAULT, "cuptiUnsubscribe");
+	printf("subscribed %d\n", subscribe(&own, NULL, NULL));
+	launch("the profiler's", 1);
+	printf("unsubscribed %d\n", unsubscribe(own));
+	launch("nobody's", 1);
+	lapwing_gpu_start();
+	launch("after", 1);
+}
+
+/* An old client, which does not subscribe. */
+static void collector(void)
+{
+	int (*callbacks)(void *, void *);
+
+	launch("before", 1);
+	if (!dlopen("libcupti.so.13", RTLD_NOW | RTLD_GLOBAL))
+		exit(4);
+	callbacks = (int (*)(void *, void *))dlsym(RTLD_DEFAULT, "cuptiActivityRegisterCallbacks");
+	printf("registered %d\n", callbacks(NULL, NULL));
+	launch("its own", 1);
+}
+
 static void child(bool is_to_exec)
 {
 	int status;
@@ -213,7 +245,8 @@ int main(int argc, char **argv)
 		void (*run)(void);
 	} cases[] = {{"rows", rows}, {"_exit", leave_at_once}, {"on_off", on_and_off},
 		{"release", release}, {"fork", forked}, {"fork_exec", forked_then_exec},
-		{"exec", exec_self}, {"helper", helper}, {"strange", strange}, {"threads", threads},
+		{"exec", exec_self}, {"helper", helper}, {"profiler", profiler},
+		{"collector", collector}, {"strange", strange}, {"threads", threads},
 		{"storm", storm}, {"late", late}, {"sleepy", sleepy}};
 
 	memset(long_name, 'k', sizeof(long_name) - 1);
