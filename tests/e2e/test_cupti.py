@@ -209,6 +209,7 @@ def settings_say_who_may_have_it():
 def the_program_switches_it_on_and_off():
     run = Run(CASES, "on_off")
     assert run.kernels() == ["before", "after"]
+    assert run.rows("SELECT count(*) FROM gpu") == [(1,)] and len(run.said("dump")) == 2  # told twice, one GPU
     assert [(status, detail.split(",")[0]) for status, _, detail in run.hooks()] == [
         (ACTIVE, f"{NEW}/libcupti.so.13"), (REFUSED, "stopped by lapwing_gpu_stop()"),
         (ACTIVE, f"{NEW}/libcupti.so.13")]
