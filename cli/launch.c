@@ -147,6 +147,9 @@ static void set_environment(const struct lw_launch *s)
 	setenv("NVTX_INJECTION64_PATH", s->library, 0);
 	if (!s->options.gpu || strcmp(s->options.gpu, "release") != 0)
 		setenv("CUDA_INJECTION64_PATH", s->library, 0);
+	/* NCCL then looks its profiler up in the whole process, where our preloaded library is. */
+	if (!s->options.hooks || !strstr(s->options.hooks, "-nccl"))
+		setenv("NCCL_PROFILER_PLUGIN", "STATIC_PLUGIN", 0);
 }
 
 /* ---- while it runs --------------------------------------------------------------------------------- */
@@ -328,7 +331,7 @@ int lw_launch_run(struct lw_launch *s)
 static bool are_hooks_known(const char *list)
 {
 	static const char *const known[] = {"mpi", "horovod", "gloo", "gloo_preamble", "ddp",
-		"socket", "wait", "mark", "nvtx", "verbs", "cupti"};
+		"socket", "wait", "mark", "nvtx", "verbs", "cupti", "nccl"};
 
 	for (const char *at = list; *at;) {
 		size_t n = strcspn(at, ","), minus = *at == '-';
@@ -371,7 +374,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'H':
 		if (!are_hooks_known(argument))
 			argp_error(state,
-				"--hooks %s: names are mpi, horovod, gloo, gloo_preamble, ddp, socket, wait, mark, nvtx, verbs, cupti",
+				"--hooks %s: names are mpi, horovod, gloo, gloo_preamble, ddp, socket, wait, mark, nvtx, verbs, cupti, nccl",
 				argument);
 		options->hooks = argument;
 		return 0;
@@ -440,7 +443,7 @@ static const struct argp_option argp_options[] = {
 		" (default run.lapwing; run-%r.lapwing inside a launcher)",
 		0},
 	{"hooks", 'H', "LIST", 0,
-		"only these, or all but those: mpi,horovod,gloo,ddp,socket,verbs,wait,mark,nvtx,cupti; -socket (default all; gloo_preamble only when named)",
+		"only these, or all but those: mpi,horovod,gloo,ddp,socket,verbs,wait,mark,nvtx,cupti,nccl; -socket (default all; gloo_preamble only when named)",
 		0},
 	{"ring-records", 'r', "N", 0, "records a thread can have waiting (default 65536)", 0},
 	{"probe", 'p', "SECONDS", OPTION_ARG_OPTIONAL,

@@ -47,6 +47,13 @@ __attribute__((weak)) void lapwing_gpu_start(void);
 __attribute__((weak)) void lapwing_gpu_stop(void);
 __attribute__((weak)) void lapwing_gpu_release(void);
 
+/**
+ * lapwing_nccl_start(), lapwing_nccl_stop() - record NCCL's operations from here on, or no more (what is under way
+ * is recorded to its end). Recording is on from the first communicator; these may be called as often as wanted.
+ */
+__attribute__((weak)) void lapwing_nccl_start(void);
+__attribute__((weak)) void lapwing_nccl_stop(void);
+
 #ifdef __cplusplus
 }
 #endif
@@ -58,5 +65,7 @@ __attribute__((weak)) void lapwing_gpu_release(void);
 #define lapwing_gpu_start()      (lapwing_gpu_start ? lapwing_gpu_start() : (void)0)
 #define lapwing_gpu_stop()       (lapwing_gpu_stop ? lapwing_gpu_stop() : (void)0)
 #define lapwing_gpu_release()    (lapwing_gpu_release ? lapwing_gpu_release() : (void)0)
+#define lapwing_nccl_start()     (lapwing_nccl_start ? lapwing_nccl_start() : (void)0)
+#define lapwing_nccl_stop()      (lapwing_nccl_stop ? lapwing_nccl_stop() : (void)0)
 
 #endif /* LAPWING_TRACER_LAPWING_MARK_H */

@@ -57,7 +57,7 @@ bool lw_has_traced_ancestor(void);
 
 /**
  * lw_hook_wanted() - does LAPWING_HOOKS allow the hook @name? "mpi", "horovod", "gloo", "ddp", "socket",
- * "wait", "mark", "nvtx", "verbs", "cupti".
+ * "wait", "mark", "nvtx", "verbs", "cupti", "nccl".
  */
 bool lw_hook_wanted(const char *name);
 
@@ -73,6 +73,14 @@ struct lw_range {           /* open, of this thread */
 	int64_t value;
 };
 
+struct lw_nccl_thread {        /* where in NCCL's API this thread is: nccl.h */
+	uint64_t call;         /* handle of the call that it is in, 0 = none */
+	uint64_t first_serial; /* operations of its group are not older */
+	uint64_t launch;       /* handle of the kernel launch that it is in, 0 = none */
+	uint32_t depth, group; /* ncclGroupStart()s without an end; serial of the outermost */
+	bool is_launching;     /* inside of the outermost ncclGroupEnd() */
+};
+
 /** lw_probe_budget_ns - how long a probe may take, from LAPWING_PROBE; 0 = none is asked for. */
 extern int64_t lw_probe_budget_ns;
 
@@ -83,6 +91,7 @@ struct lw_thread_memory {
 	uint32_t n_open;                        /* of ranges[] */
 	uint32_t n_overflow; /* pushed on top of a full stack: counted as lost, popped in silence */
 	struct lw_range ranges[LW_RANGES_MAX];
+	struct lw_nccl_thread nccl;
 };
 
 /** lw_thread_memory() - this thread's, mapped at the first call. Return: NULL = no memory. */
@@ -243,5 +252,6 @@ void lw_verbs_flush(void);                     /* verbs_table.c: requests that n
 void lw_cupti_flush(void);     /* hook_cupti.c: what CUPTI has not handed over yet */
 void lw_cupti_activated(void); /* this process is traced from now on */
 void lw_cupti_forget(void);    /* a forked child is to be traced: CUPTI was its parent's */
+void lw_nccl_flush(void);      /* hook_nccl_plugin.c: operations under way */
 
 #endif /* LAPWING_TRACER_TRACER_H */

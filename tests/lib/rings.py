@@ -46,6 +46,9 @@ KINDS = {
     31: ("GPU_SYNC", "<IIII24x", "context stream event correlation"),
     32: ("LAUNCH", "<QQIIHHI8x", "name for_serial correlation caller made_for reserved result"),
     33: ("GPU_OVERHEAD", "<Q32x", "name"),
+    34: ("NCCL_OP", "<QQQiIBBBBHH", "comm serial bytes peer group algorithm protocol n_channels dtype flags source"),
+    35: ("NCCL_PROXY", "<QQiHHIII4x", "serial bytes peer channel n_steps gpu_wait_us peer_wait_us wire_us"),
+    36: ("NCCL_NET", "<QQII16x", "serial bytes number n"),
 }
 TEXTS = {"command", "where", "detail", "device"}
 COLLS = {1: "allreduce", 2: "allgather", 3: "broadcast", 4: "alltoall", 5: "reducescatter", 6: "reduce", 10: "barrier",

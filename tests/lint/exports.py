@@ -20,6 +20,7 @@ ALLOWED = [
     r"ibv_cmd_destroy_srq|ibv_cmd_(de|re)?reg(_dmabuf)?_mr",
     # CUDA: what a program calls early, and what its own profiler does
     r"cuptiSubscribe(_v2)?|cuptiActivityRegisterCallbacks|cuInit|cudaSetDevice|cudaMalloc(Async)?|cudaLaunchKernel(ExC)?",
+    r"ncclProfiler_v[1-6]",  # what NCCL looks up in a plugin
     # torch.distributed: work queue, reducer, store prefix
     r"_ZN4c10d\w+",
 ]
