@@ -192,7 +192,11 @@ enum { LW_RDMA_NO_STATUS = UINT16_MAX };
 	X(FLOAT32, 8, "float32", 4)                                                                \
 	X(FLOAT64, 9, "float64", 8)                                                                \
 	X(BOOL, 10, "bool", 1)                                                                     \
-	X(BFLOAT16, 11, "bfloat16", 2)
+	X(BFLOAT16, 11, "bfloat16", 2)                                                             \
+	X(UINT32, 12, "uint32", 4)                                                                 \
+	X(UINT64, 13, "uint64", 8)                                                                 \
+	X(FLOAT8E4M3, 14, "float8_e4m3", 1)                                                        \
+	X(FLOAT8E5M2, 15, "float8_e5m2", 1)
 
 enum lw_dtype {
 #define X(name, number, text, bytes) LW_DTYPE_##name = (number),

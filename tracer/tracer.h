@@ -51,7 +51,7 @@ int32_t lw_rank_known(void);
 
 /**
  * lw_hook_wanted() - does LAPWING_HOOKS allow the hook @name? "mpi", "horovod", "gloo", "ddp", "socket",
- * "wait", "mark", "nvtx", "verbs".
+ * "wait", "mark", "nvtx", "verbs", "nccl".
  */
 bool lw_hook_wanted(const char *name);
 
@@ -67,6 +67,14 @@ struct lw_range {           /* open, of this thread */
 	int64_t value;
 };
 
+struct lw_nccl_thread {        /* where in NCCL's API this thread is: nccl.h */
+	uint64_t call;         /* handle of the call that it is in, 0 = none */
+	uint64_t first_serial; /* operations of its group are not older */
+	uint64_t launch;       /* handle of the kernel launch that it is in, 0 = none */
+	uint32_t depth, group; /* ncclGroupStart()s without an end; serial of the outermost */
+	bool is_launching;     /* inside of the outermost ncclGroupEnd() */
+};
+
 /** lw_probe_budget_ns - how long a probe may take, from LAPWING_PROBE; 0 = none is asked for. */
 extern int64_t lw_probe_budget_ns;
 
@@ -77,6 +85,7 @@ struct lw_thread_memory {
 	uint32_t n_open;                        /* of ranges[] */
 	uint32_t n_overflow; /* pushed on top of a full stack: counted as lost, popped in silence */
 	struct lw_range ranges[LW_RANGES_MAX];
+	struct lw_nccl_thread nccl;
 };
 
 /** lw_thread_memory() - this thread's, mapped at the first call. Return: NULL = no memory. */
@@ -225,5 +234,6 @@ void lw_sockets_flush(enum lw_sample_why why); /* hook_socket.c: totals of every
 void lw_gloo_flush(void);                      /* hook_gloo.c: collectives that never ended */
 void lw_horovod_flush(void);                   /* hook_horovod_cycle.c: rounds not yet told */
 void lw_verbs_flush(void);                     /* verbs_table.c: requests that never completed */
+void lw_nccl_flush(void);                      /* hook_nccl_plugin.c: operations under way */
 
 #endif /* LAPWING_TRACER_TRACER_H */
