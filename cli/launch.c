@@ -111,6 +111,17 @@ static void append_preload(const char *library)
 	free(both);
 }
 
+/* NVTX has room for one tool: ours, which hands every call on to the one that was there. */
+static void put_before_nvtx_tool(const char *library)
+{
+	const char *old = getenv("NVTX_INJECTION64_PATH"), *slash = old ? strrchr(old, '/') : NULL;
+
+	/* record inside record: the outer one's library, or this very one */
+	if (old && *old && strcmp(slash ? slash + 1 : old, strrchr(library, '/') + 1) != 0)
+		setenv(LW_ENV_NVTX_NEXT, old, 1);
+	setenv("NVTX_INJECTION64_PATH", library, 1);
+}
+
 static void set_environment(const struct lw_launch *s)
 {
 	char path[PATH_MAX], number[32];
@@ -141,7 +152,7 @@ static void set_environment(const struct lw_launch *s)
 		setenv(LW_ENV_PCAP, *s->options.pcap_device ? s->options.pcap_device : "any", 1);
 	if (s->options.pcap_filter)
 		setenv(LW_ENV_PCAP_FILTER, s->options.pcap_filter, 1);
-	setenv("NVTX_INJECTION64_PATH", s->library, 0);
+	put_before_nvtx_tool(s->library);
 }
 
 /* ---- while it runs --------------------------------------------------------------------------------- */

@@ -75,6 +75,13 @@ struct lw_nccl_thread {        /* where in NCCL's API this thread is: nccl.h */
 	bool is_launching;     /* inside of the outermost ncclGroupEnd() */
 };
 
+struct lw_nccl_range {     /* the function of NCCL's whose NVTX range is open on this thread */
+	uint64_t call;     /* of lw_nccl_call_begin() */
+	uint64_t comm;     /* as its payload names it, 0 = not known */
+	int32_t level;     /* so many ranges of NCCL's domain are around it */
+	uint16_t function; /* which, from 1; 0 = none is open */
+};
+
 /** lw_probe_budget_ns - how long a probe may take, from LAPWING_PROBE; 0 = none is asked for. */
 extern int64_t lw_probe_budget_ns;
 
@@ -86,6 +93,9 @@ struct lw_thread_memory {
 	uint32_t n_overflow; /* pushed on top of a full stack: counted as lost, popped in silence */
 	struct lw_range ranges[LW_RANGES_MAX];
 	struct lw_nccl_thread nccl;
+	struct lw_nccl_range nccl_range;
+	uint32_t in_nccl; /* > 0: inside a wrapper of hook_nccl.c, which tells of the call itself */
+	uint64_t nccl_named; /* inside of it: the communicator that NVTX spoke of last, 0 = none */
 };
 
 /** lw_thread_memory() - this thread's, mapped at the first call. Return: NULL = no memory. */
@@ -235,5 +245,6 @@ void lw_gloo_flush(void);                      /* hook_gloo.c: collectives that 
 void lw_horovod_flush(void);                   /* hook_horovod_cycle.c: rounds not yet told */
 void lw_verbs_flush(void);                     /* verbs_table.c: requests that never completed */
 void lw_nccl_flush(void);                      /* hook_nccl_plugin.c: operations under way */
+void lw_nvtx_started(void); /* hook_nvtx.c: who has NVTX, when the process becomes live */
 
 #endif /* LAPWING_TRACER_TRACER_H */

@@ -40,6 +40,7 @@ KINDS = {
     25: ("RDMA_QP", "<IIII16sHBBI", "qp number peer_number port peer_gid peer_lid type flags n_unused_receives"),
     26: ("RDMA_WORK", "<QIIHHH18x", "bytes qp peer_number n_sge status flags"),
     27: ("RDMA_MEMORY", "<QIIIIQ8x", "registered_bytes n_registered n_registrations n_deregistrations n_dmabufs register_ns"),
+    34: ("NCCL_OP", "<QQQiIBBBBHH", "comm serial bytes peer group algorithm protocol n_channels dtype flags source"),
 }
 TEXTS = {"command", "where", "detail", "device"}
 COLLS = {1: "allreduce", 2: "allgather", 3: "broadcast", 4: "alltoall", 5: "reducescatter", 6: "reduce", 10: "barrier",
