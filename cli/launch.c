@@ -153,6 +153,9 @@ static void set_environment(const struct lw_launch *s)
 	if (s->options.pcap_filter)
 		setenv(LW_ENV_PCAP_FILTER, s->options.pcap_filter, 1);
 	put_before_nvtx_tool(s->library);
+	/* NCCL then looks its profiler up in the whole process, where our preloaded library is. */
+	if (!s->options.hooks || !strstr(s->options.hooks, "-nccl"))
+		setenv("NCCL_PROFILER_PLUGIN", "STATIC_PLUGIN", 0);
 }
 
 /* ---- while it runs --------------------------------------------------------------------------------- */
@@ -334,7 +337,7 @@ int lw_launch_run(struct lw_launch *s)
 static bool are_hooks_known(const char *list)
 {
 	static const char *const known[] = {"mpi", "horovod", "gloo", "gloo_preamble", "ddp",
-		"socket", "wait", "mark", "nvtx", "verbs"};
+		"socket", "wait", "mark", "nvtx", "verbs", "nccl"};
 
 	for (const char *at = list; *at;) {
 		size_t n = strcspn(at, ","), minus = *at == '-';
@@ -366,7 +369,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'H':
 		if (!are_hooks_known(argument))
 			argp_error(state,
-				"--hooks %s: names are mpi, horovod, gloo, gloo_preamble, ddp, socket, wait, mark, nvtx, verbs",
+				"--hooks %s: names are mpi, horovod, gloo, gloo_preamble, ddp, socket, wait, mark, nvtx, verbs, nccl",
 				argument);
 		options->hooks = argument;
 		return 0;
@@ -430,7 +433,7 @@ static const struct argp_option argp_options[] = {
 		" (default run.lapwing; run-%r.lapwing inside a launcher)",
 		0},
 	{"hooks", 'H', "LIST", 0,
-		"only these, or all but those: mpi,horovod,gloo,ddp,socket,verbs,wait,mark,nvtx; -socket (default all; gloo_preamble only when named)",
+		"only these, or all but those: mpi,horovod,gloo,ddp,socket,verbs,wait,mark,nvtx,nccl; -socket (default all; gloo_preamble only when named)",
 		0},
 	{"ring-records", 'r', "N", 0, "records a thread can have waiting (default 65536)", 0},
 	{"probe", 'p', "SECONDS", OPTION_ARG_OPTIONAL,

@@ -42,6 +42,7 @@
 #define LW_ENV_PCAP        "LAPWING_PCAP" /* device whose packets are captured; any = all */
 #define LW_ENV_PCAP_FILTER "LAPWING_PCAP_FILTER"
 #define LW_ENV_SAMPLE_MS   "LAPWING_SAMPLE_MS" /* between looks at NICs and sockets; 0 = none */
+#define LW_ENV_NCCL_MASK   "LAPWING_NCCL_MASK" /* events of NCCL's profiler plugin, docs/gpu.md */
 
 enum { LW_RING_RECORDS_DEFAULT = 65536, LW_PROBE_DEFAULT_S = 5, LW_PROBE_MAX_S = 600 };
 

@@ -257,6 +257,7 @@ static void tell_the_rest(void)
 {
 	lw_horovod_flush();
 	lw_gloo_flush();
+	lw_nccl_flush();
 	lw_sockets_flush(LW_SAMPLE_EXIT);
 	lw_verbs_flush();
 	record_clock();

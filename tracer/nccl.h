@@ -49,8 +49,6 @@ uint8_t lw_nccl_dtype(int nccl_type, uint8_t *ret_bytes);
 
 /* ---- communicators: nccl_comm.c ------------------------------------------------------------------ */
 
-enum { LW_NCCL_WAITING_MAX = 32 };
-
 struct lw_nccl_comm {
 	_Atomic uint64_t key; /* NCCL's commHash: the same on all ranks; 0 = free */
 	_Atomic uint64_t parent;
@@ -64,9 +62,6 @@ struct lw_nccl_comm {
 		has_network; /* a proxy or kernel told of an operation: completion can be known */
 	_Atomic uint64_t running; /* serial of the newest operation that a part of has ended */
 	_Atomic uint64_t settled; /* nothing new can come of its operations of lower serials */
-	_Atomic uint32_t n_waiting;
-	_Atomic uint64_t
-		waiting[LW_NCCL_WAITING_MAX]; /* calls for the plugin to take over, by serial */
 };
 
 /* What its teller knows of a communicator; zero or -1 where it says so = not known. */

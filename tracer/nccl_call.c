@@ -82,14 +82,6 @@ void lw_nccl_launch_end(void)
 #endif
 }
 
-/* For plugins that know nothing of calls: the oldest place gives way, and its call is found no more. */
-static void wait_for_plugin(struct lw_nccl_comm *comm, uint64_t serial)
-{
-	uint32_t at = atomic_fetch_add_explicit(&comm->n_waiting, 1, memory_order_relaxed);
-
-	atomic_store(&comm->waiting[at % LW_NCCL_WAITING_MAX], serial);
-}
-
 uint64_t lw_nccl_call_begin(const struct lw_nccl_facts *facts)
 {
 	struct lw_nccl_thread *thread;
@@ -108,8 +100,6 @@ uint64_t lw_nccl_call_begin(const struct lw_nccl_facts *facts)
 	serial = lw_nccl_begin(&grouped, LW_OP_CALLED);
 	if (!serial)
 		return 0;
-	if (facts->comm) /* up to v3 a plugin shows itself by its first operation only */
-		wait_for_plugin(facts->comm, serial);
 	thread->call = lw_nccl_handle(LW_NCCL_HANDLE_OP, serial);
 	lw_nccl_launch_begin(serial);
 	return thread->call;

@@ -289,21 +289,31 @@ static bool take_call(uint64_t serial, const struct lw_nccl_facts *facts, bool i
 	return is_taken;
 }
 
-static uint64_t find_call(struct lw_nccl_comm *comm, const struct lw_nccl_facts *facts)
+/* Can a call with this serial still be there, or come? */
+static bool is_past(uint64_t serial)
 {
-	uint32_t newest = atomic_load_explicit(&comm->n_waiting, memory_order_relaxed);
-	uint32_t first = newest > LW_NCCL_WAITING_MAX ? newest - LW_NCCL_WAITING_MAX : 0;
+	uint64_t word = atomic_load(&lw_nccl_place(serial)->word);
 
-	for (uint32_t at = first; at < newest; at++) {
-		_Atomic uint64_t *waiting = &comm->waiting[at % LW_NCCL_WAITING_MAX];
-		uint64_t serial = atomic_load_explicit(waiting, memory_order_relaxed);
+	return lw_nccl_word_serial(word) > serial ||
+	       (lw_nccl_word_serial(word) == serial && lw_nccl_word_state(word) != LW_OP_CALLED &&
+		       lw_nccl_word_state(word) != LW_OP_FILLING);
+}
 
-		if (!serial)
-			continue;
-		if (take_call(serial, facts, true)) {
-			atomic_store(waiting, 0);
+/* For tasks that do not say which call they are of: the oldest that looks like it. Return: its serial, 0 = none. */
+static uint64_t find_call(const struct lw_nccl_facts *facts)
+{
+	static _Atomic uint64_t first = 1; /* of those that were not taken yet */
+	uint64_t newest = atomic_load(&lw_nccl_n_serials), serial = atomic_load(&first);
+
+	while (serial <= newest && is_past(serial))
+		serial++;
+	atomic_store_explicit(&first, serial, memory_order_relaxed);
+	for (; serial <= newest; serial++) {
+		struct lw_nccl_place *op = lw_nccl_place(serial);
+
+		if (atomic_load(&op->word) == lw_nccl_word(serial, LW_OP_CALLED) &&
+			atomic_load(&op->comm) == facts->comm && take_call(serial, facts, true))
 			return serial;
-		}
 	}
 	return 0;
 }
@@ -317,7 +327,7 @@ uint64_t lw_nccl_op_start(uint64_t call, const struct lw_nccl_facts *facts)
 		if (take_call(lw_nccl_handle_value(call), facts, false))
 			serial = lw_nccl_handle_value(call);
 	} else if (facts->comm) {
-		serial = find_call(facts->comm, facts);
+		serial = find_call(facts);
 	}
 	if (!serial)
 		serial = lw_nccl_begin(facts, LW_OP_STARTED);

@@ -509,6 +509,13 @@ void lw_socket_duplicated(int fd, int copy)
 	errno = saved_errno;
 }
 
+uint32_t lw_socket_serial(int fd)
+{
+	uint16_t entry = lw_fd_entry(fd);
+
+	return entry >= LW_FD_FIRST ? connections[entry - LW_FD_FIRST].serial : 0;
+}
+
 int lw_socket_highest(void)
 {
 	return atomic_load(&highest_fd);

@@ -60,6 +60,9 @@ void lw_socket_reused(int fd);
 /** lw_socket_duplicated() - @copy is another descriptor of what @fd is. */
 void lw_socket_duplicated(int fd, int copy);
 
+/** lw_socket_serial() - that the SOCKET record of @fd has, or will have. Return: 0 = no connection known. */
+uint32_t lw_socket_serial(int fd);
+
 /** lw_socket_highest() - no descriptor above this one has an entry. */
 int lw_socket_highest(void);
 

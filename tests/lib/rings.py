@@ -41,6 +41,8 @@ KINDS = {
     26: ("RDMA_WORK", "<QIIHHH18x", "bytes qp peer_number n_sge status flags"),
     27: ("RDMA_MEMORY", "<QIIIIQ8x", "registered_bytes n_registered n_registrations n_deregistrations n_dmabufs register_ns"),
     34: ("NCCL_OP", "<QQQiIBBBBHH", "comm serial bytes peer group algorithm protocol n_channels dtype flags source"),
+    35: ("NCCL_PROXY", "<QQiHHIII4x", "serial bytes peer channel n_steps gpu_wait_us peer_wait_us wire_us"),
+    36: ("NCCL_NET", "<QQII16x", "serial bytes number n"),
 }
 TEXTS = {"command", "where", "detail", "device"}
 COLLS = {1: "allreduce", 2: "allgather", 3: "broadcast", 4: "alltoall", 5: "reducescatter", 6: "reduce", 10: "barrier",

@@ -18,6 +18,7 @@ ALLOWED = [
     # rdma-core: what providers and the library itself call, however the job got it
     r"verbs_set_ops|verbs_open_device|ibv_cmd_alloc_pd|ibv_cmd_(modify|destroy)_qp|ibv_cmd_create_qp(_ex2?)?|ibv_cmd_modify_qp_ex",
     r"ibv_cmd_destroy_srq|ibv_cmd_(de|re)?reg(_dmabuf)?_mr",
+    r"ncclProfiler_v[1-6]",  # what NCCL looks up in a plugin
     # torch.distributed: work queue, reducer, store prefix
     r"_ZN4c10d\w+",
 ]

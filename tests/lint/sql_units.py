@@ -5,12 +5,13 @@ import re
 import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "schema" / "sql"
-UNIT = re.compile(r"_(ns|bytes|bytes_per_s|frac|segments|bits|words)$|^(n|n_\w+|bytes)$")
+UNIT = re.compile(r"_(ns|khz|bytes|bytes_per_s|frac|segments|bits|words)$|^(n|n_\w+|bytes)$")
 # Numbers without a dimension: keys, places in an order, and members of the contract's enums.
 PLAIN = re.compile(
     r"^(id|\w+_id|pid|ppid|tid|rank|size|local_rank|local_size|last_rank|serial|seq|batch|position|number|burst|step|key|\w+_key|object|"
     r"op|flags|role|how|why|reason|status|setting|source|framework|transport|dtype|process_set|opcode|qp|\w+_qp|slot|socket|\w*port|"
-    r"peer|tag|root|reducer|type|lid|peer_lid|gid_index|peer_number|is_\w+|closed|exit_code|value|low|high)$")
+    r"peer|tag|root|reducer|type|lid|peer_lid|gid_index|peer_number|is_\w+|closed|exit_code|value|low|high|"
+    r"device|peer_device|major|minor|context|stream|event|correlation|graph|made_for|\w+_serial|result|algorithm|protocol|channel)$")
 
 
 def main():

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NCCL's operations, told of by calls and by the plugin: each once; the names of communicators; many threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "tests/lib/nccl_rig.h"
+
+static uint64_t next_key = 1000;
+
+/* A communicator of its own for each test. */
+static struct lw_nccl_comm *make_comm(int32_t size, bool has_plugin)
+{
+	const struct lw_nccl_comm_facts facts = {.key = next_key++, .size = size, .rank = 0};
+	struct lw_nccl_comm *comm = lw_nccl_comm_seen(&facts);
+
+	assert_non_null(comm);
+	atomic_store(&comm->n_contexts, has_plugin);
+	rig_clear();
+	return comm;
+}
+
+static struct lw_nccl_facts call_of(struct lw_nccl_comm *comm, uint16_t op, uint64_t bytes)
+{
+	return (struct lw_nccl_facts){.comm = comm,
+		.t0_ns = 100,
+		.bytes = bytes,
+		.peer = -1,
+		.op = op,
+		.source = LW_NCCL_FROM_PRELOAD,
+		.flags = LW_NCCL_IN_PLACE,
+		.dtype = LW_DTYPE_FLOAT32};
+}
+
+static struct lw_nccl_facts task_of(struct lw_nccl_comm *comm, uint16_t op, uint64_t bytes)
+{
+	return (struct lw_nccl_facts){.comm = comm,
+		.t0_ns = 200,
+		.bytes = bytes,
+		.peer = -1,
+		.op = op,
+		.source = LW_NCCL_FROM_PLUGIN,
+		.algorithm = LW_NCCL_ALGORITHM_RING,
+		.protocol = LW_NCCL_PROTOCOL_LL,
+		.n_channels = 4,
+		.dtype = LW_DTYPE_INT8};
+}
+
+static const struct lw_ev_nccl_op *nth_op(uint32_t n)
+{
+	const struct lw_event *event = rig_nth(LW_EV_NCCL_OP, n);
+
+	assert_non_null(event);
+	return &event->nccl_op;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------ */
+
+/* What NCCL's own functions (2.23.4, 2.24.3, 2.28.9) gave for the same input. */
+static void communicators_are_named_as_nccl_names_them(void **state)
+{
+	unsigned char id[LW_NCCL_ID_BYTES];
+	uint64_t old = UINT64_C(0x6ee6527965713885), new = UINT64_C(0x4ebc11602720b9bf);
+
+	(void)state;
+	for (int i = 0; i < LW_NCCL_ID_BYTES; i++)
+		id[i] = (unsigned char)(i * 37 + 5);
+	assert_true(lw_nccl_hash_id(id, 21805) == old);
+	assert_true(lw_nccl_hash_id(id, 22501) == old);
+	assert_true(lw_nccl_hash_id(id, 22602) == new);
+	assert_true(lw_nccl_hash_id(id, 22809) == new);
+	assert_true(lw_nccl_hash_split(old, 2, 3, 22304) == UINT64_C(0x0e8351b69f9f6bd1));
+	assert_true(lw_nccl_hash_split(old, 2, 3, 22403) == UINT64_C(0xa5430e8ea1915cee));
+	assert_true(lw_nccl_hash_split(new, 2, 3, 22602) == UINT64_C(0x117a28551829592e));
+	assert_true(lw_nccl_hash_split(new, 0, 0, 22809) == UINT64_C(0x8ff92d8fb212d857));
+}
+
+static void a_communicator_is_announced_once_when_it_is_known(void **state)
+{
+	struct lw_nccl_comm_facts facts = {.key = next_key++, .parent = 7, .rank = -1};
+	struct lw_nccl_comm *comm;
+
+	(void)state;
+	rig_clear();
+	comm = lw_nccl_comm_seen(&facts);
+	assert_int_equal(rig_n_records, 0);
+	facts = (struct lw_nccl_comm_facts){.key = facts.key, .size = 4, .rank = 0};
+	assert_ptr_equal(lw_nccl_comm_seen(&facts), comm);
+	assert_ptr_equal(lw_nccl_comm_find(facts.key), comm);
+	assert_int_equal(rig_n_records, 1);
+	assert_int_equal(rig_records[0].comm.parent, 7);
+	assert_int_equal(rig_records[0].comm.size, 4);
+	assert_int_equal(rig_records[0].comm.rank, 0);
+	lw_nccl_comm_seen(&facts);
+	lw_nccl_comm_announce(comm);
+	assert_int_equal(rig_n_records, 1);
+}
+
+static void communicators_that_ended_make_room(void **state)
+{
+	uint64_t n_refused;
+
+	(void)state;
+	rig_clear();
+	for (uint64_t key = 1; key <= 5000; key++) {
+		const struct lw_nccl_comm_facts facts = {.key = key << 40, .size = 2, .rank = 1};
+		struct lw_nccl_comm *comm = lw_nccl_comm_seen(&facts);
+
+		assert_non_null(comm);
+		lw_nccl_comm_ended(comm);
+	}
+	for (uint64_t key = 1; key <= 5000; key++) {
+		const struct lw_nccl_comm_facts facts = {.key = key << 41, .size = 2, .rank = 1};
+
+		lw_nccl_comm_seen(&facts);
+	}
+	n_refused = rig_n_lost;
+	assert_true(n_refused > 3500 && n_refused < 5000);
+	for (uint64_t key = 1; key <= 5000; key++) /* for the tests after this */
+		lw_nccl_comm_ended(lw_nccl_comm_find(key << 41));
+}
+
+/* ---- once ---------------------------------------------------------------------------------------------- */
+
+static void a_call_that_no_plugin_has_is_written_when_it_returns(void **state)
+{
+	struct lw_nccl_facts facts = call_of(make_comm(4, false), LW_NCCL_ALLREDUCE, 64), inner;
+	uint64_t handle = lw_nccl_call_begin(&facts);
+
+	(void)state;
+	assert_true(handle);
+	assert_true(lw_nccl_call_current() == handle);
+	inner = facts;
+	inner.source = LW_NCCL_FROM_NVTX;
+	assert_true(lw_nccl_call_begin(&inner) == 0); /* the same call, seen from within */
+	lw_nccl_call_end(0, 0, 250);
+	assert_int_equal(rig_n_ops, 0);
+	lw_nccl_call_end(handle, 0, 300);
+	lw_nccl_call_end(handle, 0, 400);
+	assert_int_equal(rig_n_ops, 1);
+	assert_int_equal(nth_op(0)->source, LW_NCCL_FROM_PRELOAD);
+	assert_int_equal(nth_op(0)->flags, LW_NCCL_UNTIMED | LW_NCCL_IN_PLACE);
+	assert_int_equal(rig_nth(LW_EV_NCCL_OP, 0)->t1_ns, 300);
+	assert_true(lw_nccl_call_current() == 0);
+}
+
+static void a_call_that_failed_says_so(void **state)
+{
+	struct lw_nccl_facts facts = call_of(make_comm(4, true), LW_NCCL_REDUCE, 64);
+
+	(void)state;
+	lw_nccl_call_end(lw_nccl_call_begin(&facts), LW_NCCL_FAILED, 300);
+	assert_int_equal(nth_op(0)->flags, LW_NCCL_UNTIMED | LW_NCCL_IN_PLACE | LW_NCCL_FAILED);
+}
+
+/* Up to v4 the plugin has only the communicator, the kind and the bytes to know a call by. */
+static void the_plugin_takes_over_what_the_preload_began(void **state)
+{
+	struct lw_nccl_comm *comm = make_comm(4, true);
+	struct lw_nccl_facts other = call_of(comm, LW_NCCL_ALLREDUCE, 32),
+			     facts = call_of(comm, LW_NCCL_ALLREDUCE, 64), task;
+	uint64_t first, second, operation;
+
+	(void)state;
+	first = lw_nccl_call_begin(&other);
+	lw_nccl_call_end(first, 0, 150);
+	second = lw_nccl_call_begin(&facts);
+	task = task_of(comm, LW_NCCL_ALLREDUCE, 64);
+	operation = lw_nccl_op_start(lw_nccl_handle(LW_NCCL_HANDLE_GROUP, 1), &task);
+	assert_true(operation == second);
+	assert_true(lw_nccl_part_begin(operation));
+	assert_true(lw_nccl_op_stop(operation, 250));
+	lw_nccl_call_end(second, 0, 260);
+	lw_nccl_part_end(operation, 900);
+	assert_int_equal(rig_n_ops, 0);
+	lw_nccl_ops_flush(comm);
+	assert_int_equal(rig_n_ops, 2);
+	assert_int_equal(nth_op(0)->bytes, 32);
+	assert_int_equal(nth_op(0)->source, LW_NCCL_FROM_PRELOAD);
+	assert_int_equal(nth_op(1)->source, LW_NCCL_FROM_PLUGIN);
+	assert_int_equal(nth_op(1)->flags, LW_NCCL_IN_PLACE);
+	assert_int_equal(nth_op(1)->algorithm, LW_NCCL_ALGORITHM_RING);
+	assert_int_equal(nth_op(1)->dtype, LW_DTYPE_FLOAT32);
+	assert_int_equal(rig_nth(LW_EV_NCCL_OP, 1)->t0_ns, 100);
+	assert_int_equal(rig_nth(LW_EV_NCCL_OP, 1)->t1_ns, 900);
+}
+
+static void a_communicator_of_one_rank_has_no_tasks_to_wait_for(void **state)
+{
+	struct lw_nccl_facts facts = call_of(make_comm(1, true), LW_NCCL_ALLREDUCE, 64);
+
+	(void)state;
+	lw_nccl_call_end(lw_nccl_call_begin(&facts), 0, 300);
+	assert_int_equal(rig_n_ops, 1);
+}
+
+static void calls_of_a_group_end_with_it(void **state)
+{
+	struct lw_nccl_comm *comm = make_comm(4, false);
+	struct lw_nccl_facts facts = call_of(comm, LW_NCCL_SEND, 64);
+
+	(void)state;
+	lw_nccl_group_begin();
+	lw_nccl_group_begin();
+	for (int i = 0; i < 3; i++)
+		lw_nccl_call_end(lw_nccl_call_begin(&facts), 0, 200);
+	lw_nccl_group_end(0, 400);
+	assert_int_equal(rig_n_ops, 0);
+	lw_nccl_group_launch();
+	lw_nccl_group_end(0, 500);
+	assert_int_equal(rig_n_ops, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(rig_nth(LW_EV_NCCL_OP, i)->t1_ns, 500);
+		assert_true(nth_op(i)->group && nth_op(i)->group == nth_op(0)->group);
+	}
+	lw_nccl_group_end(0, 600); /* one too many */
+	lw_nccl_call_end(lw_nccl_call_begin(&facts), 0, 700);
+	assert_int_equal(nth_op(3)->group, 0);
+}
+
+/* NCCL makes an all-to-all of sends and receives: one operation all the same. */
+static void what_is_made_of_sends_and_receives_is_one(void **state)
+{
+	struct lw_nccl_comm *comm = make_comm(4, true);
+	struct lw_nccl_facts facts = call_of(comm, LW_NCCL_ALLTOALL, 64), task;
+	uint64_t handle = lw_nccl_call_begin(&facts), inside;
+
+	(void)state;
+	inside = lw_nccl_handle(LW_NCCL_HANDLE_INSIDE, lw_nccl_handle_value(handle));
+	for (int i = 0; i < 4; i++) {
+		task = task_of(comm, i % 2 ? LW_NCCL_RECV : LW_NCCL_SEND, 16);
+		assert_true(lw_nccl_op_start(inside, &task) == handle);
+		assert_true(lw_nccl_part_begin(handle));
+	}
+	lw_nccl_call_end(handle, 0, 300);
+	for (int i = 0; i < 4; i++) {
+		assert_true(lw_nccl_op_stop(handle, 310));
+		lw_nccl_part_end(handle, 400 + i);
+	}
+	assert_false(lw_nccl_op_stop(handle, 320));
+	lw_nccl_ops_flush(comm);
+	assert_int_equal(rig_n_ops, 1);
+	assert_int_equal(rig_nth(LW_EV_NCCL_OP, 0)->op, LW_NCCL_ALLTOALL);
+	assert_int_equal(rig_nth(LW_EV_NCCL_OP, 0)->t1_ns, 403);
+	assert_int_equal(nth_op(0)->bytes, 64);
+	assert_int_equal(nth_op(0)->flags, LW_NCCL_IN_PLACE);
+}
+
+/* NCCL launches a group's tasks when it ends, in an order of its own. */
+static void a_group_of_many_is_taken_over_whatever_the_order(void **state)
+{
+	struct lw_nccl_comm *comm = make_comm(600, true);
+	struct lw_nccl_facts facts = call_of(comm, LW_NCCL_SEND, 64), task;
+
+	(void)state;
+	lw_nccl_group_begin();
+	for (int i = 0; i < 600; i++) {
+		facts.peer = i;
+		lw_nccl_call_end(lw_nccl_call_begin(&facts), 0, 200);
+	}
+	for (int i = 0; i < 600; i++) {
+		task = task_of(comm, LW_NCCL_SEND, 64);
+		task.peer = (i * 7 + 11) % 600;
+		lw_nccl_op_stop(lw_nccl_op_start(0, &task), 300);
+	}
+	lw_nccl_group_end(0, 310);
+	lw_nccl_ops_flush(comm);
+	assert_int_equal(rig_n_ops, 600);
+	for (uint32_t i = 0; i < 600; i++)
+		assert_true(nth_op(i)->source == LW_NCCL_FROM_PLUGIN && nth_op(i)->group);
+}
+
+static void an_operation_is_written_as_soon_as_it_is_certain(void **state)
+{
+	struct lw_nccl_comm *comm = make_comm(4, true);
+	struct lw_nccl_facts task = task_of(comm, LW_NCCL_ALLREDUCE, 64);
+	uint64_t first = lw_nccl_op_start(0, &task), second;
+
+	(void)state;
+	assert_true(lw_nccl_part_begin(first));
+	lw_nccl_op_stop(first, 210);
+	lw_nccl_part_end(first, 300);
+	assert_int_equal(rig_n_ops, 0); /* a second channel might still come */
+	second = lw_nccl_op_start(0, &task);
+	assert_true(lw_nccl_part_begin(first));
+	lw_nccl_op_stop(second, 310);
+	assert_true(lw_nccl_part_begin(second));
+	lw_nccl_part_end(second, 400);
+	assert_int_equal(rig_n_ops, 0);
+	lw_nccl_part_end(first, 410);
+	assert_int_equal(rig_n_ops, 1);
+	assert_int_equal(rig_nth(LW_EV_NCCL_OP, 0)->t1_ns, 410);
+	assert_int_equal(nth_op(0)->flags, 0);
+	assert_false(lw_nccl_part_begin(first));
+	lw_nccl_ops_flush(comm);
+	assert_int_equal(rig_n_ops, 2);
+}
+
+/* ---- the plugin as a whole ------------------------------------------------------------------------------- */
+
+struct table_v5 {
+	const char *name;
+	int (*init)(void **, uint64_t, int *, const char *, int, int, int, void (*)(void));
+	int (*start)(void *, void **, void *);
+	int (*stop)(void *);
+	int (*state)(void *, int, void *);
+	int (*finalize)(void *);
+};
+extern const struct table_v5 ncclProfiler_v5;
+
+static void it_can_be_turned_off_and_on_during_a_run(void **state)
+{
+	int mask = -1, late = -1;
+	void *context, *other;
+
+	(void)state;
+	lw_nccl_plugin_missing(22101);
+	assert_int_equal(rig_status, LW_HOOK_ABSENT);
+	assert_non_null(strstr(rig_detail, "2.23.4"));
+	assert_int_equal(ncclProfiler_v5.init(&context, next_key++, &mask, "", 1, 2, 0, NULL), 0);
+	assert_true(mask > 0);
+	lw_nccl_plugin_on(false);
+	assert_int_equal(mask, 0);
+	ncclProfiler_v5.init(&other, next_key++, &late, "", 1, 2, 0, NULL);
+	assert_int_equal(late, 0);
+	lw_nccl_plugin_on(true);
+	assert_true(mask > 0 && late == mask);
+	ncclProfiler_v5.finalize(context);
+	lw_nccl_plugin_on(false);
+	assert_true(mask > 0); /* NCCL may be gone: what it gave is not written to any more */
+	assert_int_equal(late, 0);
+	lw_nccl_plugin_on(true);
+	ncclProfiler_v5.finalize(other);
+}
+
+/* ---- many threads ----------------------------------------------------------------------------------------- */
+
+enum { N_THREADS = 4, N_EACH = 20000 };
+static _Atomic uint64_t handed[N_THREADS][64]; /* operations for the proxy of that thread */
+static _Atomic bool is_over;
+static struct lw_nccl_comm *comms[N_THREADS];
+
+static _Atomic int at[N_THREADS];
+
+/* No thread runs far ahead: one that is not scheduled for thousands of operations finds its call gone. */
+static void keep_step(unsigned number, int i)
+{
+	atomic_store(&at[number], i);
+	for (int other = 0; other < N_THREADS; other++)
+		while (atomic_load(&at[other]) < i - 64)
+			sched_yield();
+}
+
+static void *user(void *argument)
+{
+	unsigned number = (unsigned)(uintptr_t)argument;
+
+	for (int i = 0; i < N_EACH; i++) {
+		struct lw_nccl_facts task = task_of(comms[number], LW_NCCL_ALLREDUCE, (uint64_t)i);
+		struct lw_nccl_facts call = call_of(comms[number], LW_NCCL_ALLREDUCE, (uint64_t)i);
+		uint64_t begun = i % 3 ? 0 : lw_nccl_call_begin(&call);
+		uint64_t handle = lw_nccl_op_start(0, &task);
+
+		keep_step(number, i);
+		atomic_exchange(&handed[number][i % 64], handle);
+		lw_nccl_op_stop(handle, 300);
+		lw_nccl_call_end(begun, 0, 310);
+	}
+	atomic_store(&at[number], N_EACH);
+	return NULL;
+}
+
+static void *proxy(void *argument)
+{
+	unsigned number = (unsigned)(uintptr_t)argument;
+
+	while (!atomic_load(&is_over)) {
+		for (int i = 0; i < 64; i++) {
+			uint64_t handle = atomic_exchange(&handed[number][i], 0);
+
+			if (handle && lw_nccl_part_begin(handle))
+				lw_nccl_part_end(handle, 400);
+		}
+	}
+	return NULL;
+}
+
+static void threads_lose_and_double_nothing(void **state)
+{
+	pthread_t users[N_THREADS], proxies[N_THREADS];
+
+	(void)state;
+	for (int i = 0; i < N_THREADS; i++)
+		comms[i] = make_comm(4, true);
+	for (uintptr_t i = 0; i < N_THREADS; i++) {
+		pthread_create(&users[i], NULL, user, (void *)i);
+		pthread_create(&proxies[i], NULL, proxy, (void *)i);
+	}
+	for (int i = 0; i < N_THREADS; i++)
+		pthread_join(users[i], NULL);
+	atomic_store(&is_over, true);
+	for (int i = 0; i < N_THREADS; i++)
+		pthread_join(proxies[i], NULL);
+	lw_nccl_ops_flush(NULL);
+	assert_int_equal(rig_n_ops + rig_n_lost, N_THREADS * N_EACH);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(communicators_are_named_as_nccl_names_them),
+		cmocka_unit_test(a_communicator_is_announced_once_when_it_is_known),
+		cmocka_unit_test(communicators_that_ended_make_room),
+		cmocka_unit_test(a_call_that_no_plugin_has_is_written_when_it_returns),
+		cmocka_unit_test(a_call_that_failed_says_so),
+		cmocka_unit_test(the_plugin_takes_over_what_the_preload_began),
+		cmocka_unit_test(a_communicator_of_one_rank_has_no_tasks_to_wait_for),
+		cmocka_unit_test(calls_of_a_group_end_with_it),
+		cmocka_unit_test(what_is_made_of_sends_and_receives_is_one),
+		cmocka_unit_test(a_group_of_many_is_taken_over_whatever_the_order),
+		cmocka_unit_test(an_operation_is_written_as_soon_as_it_is_certain),
+		cmocka_unit_test(it_can_be_turned_off_and_on_during_a_run),
+		cmocka_unit_test(threads_lose_and_double_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
