@@ -82,6 +82,16 @@ struct lw_nccl_range {     /* the function of NCCL's whose NVTX range is open on
 	uint16_t function; /* which, from 1; 0 = none is open */
 };
 
+enum { LW_NCCL_AWAITED_MAX = 16 };
+
+struct lw_nccl_awaited { /* communicators whose handles NCCL gives at the end of a group */
+	uint32_t n;
+	struct {
+		void **handle;
+		struct lw_nccl_comm *comm;
+	} at[LW_NCCL_AWAITED_MAX];
+};
+
 /** lw_probe_budget_ns - how long a probe may take, from LAPWING_PROBE; 0 = none is asked for. */
 extern int64_t lw_probe_budget_ns;
 
@@ -96,6 +106,7 @@ struct lw_thread_memory {
 	struct lw_nccl_range nccl_range;
 	uint32_t in_nccl; /* > 0: inside a wrapper of hook_nccl.c, which tells of the call itself */
 	uint64_t nccl_named; /* inside of it: the communicator that NVTX spoke of last, 0 = none */
+	struct lw_nccl_awaited nccl_awaited;
 };
 
 /** lw_thread_memory() - this thread's, mapped at the first call. Return: NULL = no memory. */
