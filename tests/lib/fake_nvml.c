@@ -31,7 +31,7 @@ __attribute__((constructor)) static void load(void)
 	is_by_itself = text != NULL;
 	while ((word = strtok_r(rest, ",", &rest))) {
 		const char *value = strchr(word, '=');
-		int number = value ? atoi(value + 1) : 1;
+		int number = value ? (int)strtol(value + 1, NULL, 10) : 1;
 
 		state.n_gpus = strncmp(word, "gpus", 4) ? state.n_gpus : number;
 		state.init_result = strncmp(word, "init", 4) ? state.init_result : number;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fake_nvml.h - what a test tells the double of libnvidia-ml.so.1 to be; from a program without it: variable FAKE_NVML. */
-#ifndef LAPWING_TESTS_FAKE_NVML_H
-#define LAPWING_TESTS_FAKE_NVML_H
+#ifndef LAPWING_TESTS_LIB_FAKE_NVML_H
+#define LAPWING_TESTS_LIB_FAKE_NVML_H
 
 enum { FAKE_GPUS_MAX = 4 };
 
@@ -20,4 +20,4 @@ struct fake_nvml {
 
 struct fake_nvml *fake_nvml_state(void);
 
-#endif /* LAPWING_TESTS_FAKE_NVML_H */
+#endif /* LAPWING_TESTS_LIB_FAKE_NVML_H */

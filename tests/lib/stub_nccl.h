@@ -3,8 +3,8 @@
  * stub_nccl.h - every function of NCCL's API that lapwing interposes, as nccl.h of 2.30 declares it, over a library that
  * says what it was called with and does nothing. For arguments and results; what NCCL does is in fake_nccl.c.
  */
-#ifndef LAPWING_TESTS_STUB_NCCL_H
-#define LAPWING_TESTS_STUB_NCCL_H
+#ifndef LAPWING_TESTS_LIB_STUB_NCCL_H
+#define LAPWING_TESTS_LIB_STUB_NCCL_H
 
 #include <stddef.h>
 
@@ -66,4 +66,4 @@ ncclResult_t ncclSignal(
 	int peer, int signal, int context, unsigned flags, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclWaitSignal(int n, void *signals, ncclComm_t comm, cudaStream_t stream);
 
-#endif /* LAPWING_TESTS_STUB_NCCL_H */
+#endif /* LAPWING_TESTS_LIB_STUB_NCCL_H */

@@ -3,8 +3,8 @@
  * nvtx_double.h - does with an injection library what nvtx3's own headers do, without those headers: loads
  * NVTX_INJECTION64_PATH, lets it fill in the function pointers of the core and of the payload extension.
  */
-#ifndef LAPWING_TESTS_NVTX_DOUBLE_H
-#define LAPWING_TESTS_NVTX_DOUBLE_H
+#ifndef LAPWING_TESTS_E2E_PROGRAMS_NVTX_DOUBLE_H
+#define LAPWING_TESTS_E2E_PROGRAMS_NVTX_DOUBLE_H
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -115,4 +115,4 @@ static int nvtx_load(struct nvtx_copy *nvtx, unsigned n_slots, uint16_t compatib
 /* Calls what the tool put there, as a function of this type. */
 #define NVTX_CALL(type, pointer, ...) (((type)(uintptr_t)(pointer))(__VA_ARGS__))
 
-#endif /* LAPWING_TESTS_NVTX_DOUBLE_H */
+#endif /* LAPWING_TESTS_E2E_PROGRAMS_NVTX_DOUBLE_H */
