@@ -19,6 +19,7 @@
 
 #include "schema/rundir.h"
 #include "tracer/hook_nccl_plugin.h"
+#include "tracer/lapwing_mark.h"
 
 enum {
 	MASK_DEFAULT = LW_NCCL_PROFILE_GROUP | LW_NCCL_PROFILE_COLL | LW_NCCL_PROFILE_P2P |
@@ -37,11 +38,10 @@ static struct context {
 	_Atomic uint32_t version;            /* 0 = free */
 	_Atomic(struct lw_nccl_comm *) comm; /* NULL = not known yet, or no room */
 	_Atomic(int *) mask;                 /* NCCL's own */
-	_Atomic int32_t pid;                 /* of the process that NCCL made it in */
 } contexts[CONTEXTS_MAX];
 static struct context spare; /* when there is no other */
 
-static _Atomic bool is_off;
+static _Atomic int32_t own_pid;     /* of the process that NCCL calls */
 static _Atomic uint32_t n_contexts; /* ever */
 static _Atomic uint64_t n_odd;      /* calls for what had ended, or never began */
 
@@ -108,12 +108,12 @@ static int open_context(
 		context = take_context(version);
 	*ret_context = context ? context : &spare;
 	if (mask)
-		*mask = is_live && !atomic_load(&is_off) ? mask_of(version) : 0;
+		*mask = is_live && !atomic_load(&lw_nccl_is_off) ? mask_of(version) : 0;
 	if (!context)
 		return 0;
 	atomic_store(&context->comm, NULL);
 	atomic_store(&context->mask, mask);
-	atomic_store(&context->pid, (int32_t)syscall(SYS_getpid));
+	atomic_store(&own_pid, (int32_t)syscall(SYS_getpid));
 	report(version);
 	if (facts->key) {
 		if (lw_rank_known() < 0)
@@ -131,7 +131,6 @@ static int finalize(void *at)
 	if (!context)
 		return 0;
 	comm = atomic_exchange(&context->comm, NULL);
-	atomic_store(&context->mask, NULL);
 	if (comm) {
 		lw_nccl_proxies_flush(comm);
 		lw_nccl_ops_flush(comm);
@@ -144,7 +143,7 @@ static int finalize(void *at)
 
 void lw_nccl_plugin_on(bool is_on)
 {
-	atomic_store(&is_off, !is_on);
+	atomic_store(&lw_nccl_is_off, !is_on);
 	for (struct context *context = contexts; context < contexts + CONTEXTS_MAX; context++) {
 		uint32_t version = atomic_load(&context->version);
 		int *mask = atomic_load(&context->mask);
@@ -152,6 +151,19 @@ void lw_nccl_plugin_on(bool is_on)
 		if (version && mask)
 			__atomic_store_n(mask, is_on ? mask_of(version) : 0, __ATOMIC_RELAXED);
 	}
+}
+
+#undef lapwing_nccl_start
+#undef lapwing_nccl_stop
+
+LW_EXPORT void lapwing_nccl_start(void)
+{
+	lw_nccl_plugin_on(true);
+}
+
+LW_EXPORT void lapwing_nccl_stop(void)
+{
+	lw_nccl_plugin_on(false);
 }
 
 /* ---- events --------------------------------------------------------------------------------------------- */
@@ -271,10 +283,12 @@ static uint64_t start_task(struct call *call)
 static uint64_t start_proxy(struct call *call)
 {
 	bool is_own = call->event.kind == LW_NCCL_PROFILE_KERNEL_CH ||
-		      call->event.pid == atomic_load(&call->context->pid);
+		      call->event.pid == atomic_load(&own_pid);
 
+	/* PXN: the context is of the other process too, an address that is nothing here */
 	return lw_nccl_proxy_start(
-		atomic_load(&call->context->comm), &call->event, is_own, call->now_ns);
+		is_own && call->context ? atomic_load(&call->context->comm) : NULL, &call->event,
+		is_own, call->now_ns);
 }
 
 static uint64_t start_step(struct call *call)
@@ -307,6 +321,12 @@ static uint64_t start_nothing(struct call *call)
 	return none();
 }
 
+/* These may come for operations of another process, whose context is not ours. */
+enum {
+	WITHOUT_CONTEXT =
+		LW_NCCL_PROFILE_PROXY_OP | LW_NCCL_PROFILE_PROXY_STEP | LW_NCCL_PROFILE_NET_PLUGIN
+};
+
 /* By the bit of enum lw_nccl_profile. */
 static uint64_t (*const starts[])(struct call *call) = {start_group, start_task, start_task,
 	start_proxy, start_step, start_nothing, start_proxy, start_net, start_group_api, start_api,
@@ -317,13 +337,14 @@ static int start(unsigned version, void *at, void **ret_handle, const void *even
 	struct call call = {.context = context_of(at), .version = version};
 	uint64_t handle = none();
 
-	if (call.context && event && lw_is_live()) {
+	if (event && lw_is_live()) {
 		unsigned bit;
 
 		call.now_ns = lw_now_ns();
 		lw_nccl_event_read(version, event, &call.event);
 		bit = call.event.kind ? (unsigned)__builtin_ctz(call.event.kind) : 32;
-		if (bit < sizeof(starts) / sizeof(starts[0]) && call.event.kind == 1u << bit)
+		if (bit < sizeof(starts) / sizeof(starts[0]) && call.event.kind == 1u << bit &&
+			(call.context || call.event.kind & WITHOUT_CONTEXT))
 			handle = starts[bit](&call);
 	}
 	if (ret_handle)
@@ -405,6 +426,7 @@ void lw_nccl_flush(void)
 
 	lw_nccl_proxies_flush(NULL);
 	lw_nccl_ops_flush(NULL);
+	lw_nccl_comms_flush();
 	if (n)
 		lw_hook_report("nccl_plugin", LW_HOOK_ACTIVE,
 			n < UINT32_MAX ? (uint32_t)n : UINT32_MAX,

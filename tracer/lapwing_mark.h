@@ -36,6 +36,13 @@ __attribute__((weak)) void lapwing_mark(const char *name);
 __attribute__((weak)) void lapwing_range_push(const char *name);
 __attribute__((weak)) void lapwing_range_pop(void);
 
+/**
+ * lapwing_nccl_start(), lapwing_nccl_stop() - record NCCL's operations from here on, or no more (what is under way
+ * is recorded to its end). Recording is on from the first communicator; these may be called as often as wanted.
+ */
+__attribute__((weak)) void lapwing_nccl_start(void);
+__attribute__((weak)) void lapwing_nccl_stop(void);
+
 #ifdef __cplusplus
 }
 #endif
@@ -44,5 +51,7 @@ __attribute__((weak)) void lapwing_range_pop(void);
 #define lapwing_mark(name)       (lapwing_mark ? lapwing_mark(name) : (void)0)
 #define lapwing_range_push(name) (lapwing_range_push ? lapwing_range_push(name) : (void)0)
 #define lapwing_range_pop()      (lapwing_range_pop ? lapwing_range_pop() : (void)0)
+#define lapwing_nccl_start()     (lapwing_nccl_start ? lapwing_nccl_start() : (void)0)
+#define lapwing_nccl_stop()      (lapwing_nccl_stop ? lapwing_nccl_stop() : (void)0)
 
 #endif /* LAPWING_TRACER_LAPWING_MARK_H */

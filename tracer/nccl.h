@@ -76,7 +76,7 @@ struct lw_nccl_comm_facts {
 
 /**
  * lw_nccl_comm_seen() - what @facts adds to what is known of a communicator; its COMM record is written as soon
- * as size and rank are known. Return: its entry, which stays; NULL = no room (counted) or not live.
+ * as size, rank and how it was made are known, else with its first operation's record, or at its end. Return: its entry, which stays; NULL = no room (counted) or not live.
  */
 struct lw_nccl_comm *lw_nccl_comm_seen(const struct lw_nccl_comm_facts *facts);
 
@@ -85,6 +85,9 @@ struct lw_nccl_comm *lw_nccl_comm_find(uint64_t key);
 
 /** lw_nccl_comm_announce() - write its COMM record now, with what is known, unless it is out. */
 void lw_nccl_comm_announce(struct lw_nccl_comm *comm);
+
+/** lw_nccl_comms_flush() - the process ends: announce what is not. */
+void lw_nccl_comms_flush(void);
 
 /** lw_nccl_comm_ended() - it was destroyed or aborted: what waits of it is written. */
 void lw_nccl_comm_ended(struct lw_nccl_comm *comm);
@@ -113,6 +116,9 @@ struct lw_nccl_facts {
 	uint8_t n_channels;
 	uint8_t dtype; /* enum lw_dtype */
 };
+
+/* Operations are not recorded: lapwing_nccl_stop(). Those under way are, to their end. */
+extern _Atomic bool lw_nccl_is_off;
 
 /**
  * lw_nccl_call_begin() - a call of the API begins on this thread. GPU work launched until its end is for it.
@@ -204,7 +210,7 @@ void lw_nccl_launch_end(void);
 
 /* ---- the profiler plugin: hook_nccl_plugin.c ----------------------------------------------------------- */
 
-/** lw_nccl_plugin_on() - from now on NCCL calls the plugin, or does not; before and during its use. */
+/** lw_nccl_plugin_on() - from now on operations are recorded, and NCCL calls the plugin, or not; at any time. */
 void lw_nccl_plugin_on(bool is_on);
 
 /**

@@ -12,6 +12,8 @@
 
 enum { GROUPS_MAX = 1024 };
 
+_Atomic bool lw_nccl_is_off;
+
 static struct {
 	_Atomic uint64_t group_and_n; /* serial << 32 | operations */
 	_Atomic uint64_t first;
@@ -88,7 +90,8 @@ uint64_t lw_nccl_call_begin(const struct lw_nccl_facts *facts)
 	struct lw_nccl_facts grouped = *facts;
 	uint64_t serial;
 
-	if (!lw_is_live() || lw_tls.busy)
+	if (!lw_is_live() || lw_tls.busy ||
+		atomic_load_explicit(&lw_nccl_is_off, memory_order_relaxed))
 		return 0;
 	thread = this_thread();
 	if (!thread || thread->call)

@@ -95,7 +95,8 @@ struct lw_nccl_comm *lw_nccl_comm_seen(const struct lw_nccl_comm_facts *facts)
 		atomic_store(&comm->serial, facts->serial);
 	if (facts->how)
 		atomic_store(&comm->how, facts->how);
-	if (atomic_load(&comm->size) && atomic_load(&comm->rank_plus_1))
+	/* Who does not know how it was made is followed by who does: the plugin is called inside of that call. */
+	if (atomic_load(&comm->how) && atomic_load(&comm->size) && atomic_load(&comm->rank_plus_1))
 		lw_nccl_comm_announce(comm);
 	return comm;
 }
@@ -105,5 +106,13 @@ void lw_nccl_comm_ended(struct lw_nccl_comm *comm)
 	if (!comm || atomic_load(&comm->is_ended))
 		return;
 	lw_nccl_ops_flush(comm);
+	lw_nccl_comm_announce(comm);
 	atomic_store(&comm->is_ended, true);
+}
+
+void lw_nccl_comms_flush(void)
+{
+	for (struct lw_nccl_comm *comm = comms; comm < comms + COMMS_MAX; comm++)
+		if (atomic_load(&comm->key) && atomic_load(&comm->size))
+			lw_nccl_comm_announce(comm);
 }

@@ -273,7 +273,7 @@ static bool take_call(uint64_t serial, const struct lw_nccl_facts *facts, bool i
 	uint64_t called = lw_nccl_word(serial, LW_OP_CALLED);
 	bool is_taken;
 
-	if (!serial || atomic_load(&op->flags) & LW_NCCL_IN_GRAPH)
+	if (!serial)
 		return false;
 	if (!atomic_compare_exchange_strong(
 		    &op->word, &called, lw_nccl_word(serial, LW_OP_FILLING)))

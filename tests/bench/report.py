@@ -141,6 +141,24 @@ The two calls unhooked take {cell(live['plain_post_and_poll_ns'])} ns.
 """)
 
 
+def write_nccl(out, command, result):
+    live, off = result["recorded"], result["off"]
+    out.append(f"""## NCCL's profiler plugin
+
+`{command}`
+
+The calls that NCCL 2.28 makes for one collective over two channels (four proxy operations of two steps each), to lapwing's
+plugin and to one that does nothing, in turn in each round; a cost is the difference. Five records a collective. Median
+[lowest, highest] of {result['n_repeats']} processes; {result['n_lost']} records lost.
+
+| a collective | cost, ns | p5, p95 |
+|---|---|---|""")
+    for name, figure in (("all of it, recorded", live["collective_cost_ns"]),
+                         ("what its calling thread pays", live["enqueue_cost_ns"]), ("all of it, hook off", off["collective_cost_ns"])):
+        out.append(f"| {name} | {cell(figure)} | {figure['p5']:.1f}, {figure['p95']:.1f} |")
+    out.append("")
+
+
 def write_store(out, command, result):
     rate, stored = result["events_per_cpu_s"], result["file_bytes_per_event"]
     out.append(f"""## Ring to SQLite
@@ -257,6 +275,7 @@ def main():
     args = parser.parse_args()
     benchmarks = [(f"{HERE}/hook.py", ["--repeats", "1", "--rounds", "5", "--calls", "100"] if args.quick else [], write_hook),
                   (f"{HERE}/verbs.py", ["--repeats", "1", "--rounds", "5", "--calls", "100"] if args.quick else [], write_verbs),
+                  (f"{HERE}/nccl.py", ["--repeats", "1", "--rounds", "5", "--calls", "20"] if args.quick else [], write_nccl),
                   (f"{BUILD}/tests/bench_store", ["1", "100000"] if args.quick else ["5", "2000000"], write_store),
                   (f"{BUILD}/tests/bench_whatif", ["3"] if args.quick else ["21"], write_whatif),
                   (f"{HERE}/samplers.py", ["0.5", "1"] if args.quick else ["10", "5"], write_samplers),

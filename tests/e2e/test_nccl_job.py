@@ -212,6 +212,16 @@ def thousands_of_operations_are_each_there_once():
         assert not job.losses(), job.losses()
 
 
+def only_what_is_asked_for_is_recorded():
+    for version in VERSIONS:
+        job = run("off", version, rounds=4)
+        for rank in range(RANKS):
+            ops = job.rows("nccl_op", rank, "serial")
+            assert [(op["op"], op["bytes"]) for op in ops] == [(kind, n_bytes) for kind, n_bytes, _ in ROUND], (version, ops)
+            assert {op["flags"] for op in ops} == {0}
+        assert not job.losses()
+
+
 def what_carried_it_is_tied_to_its_socket():
     for version in (3, 6):
         job = run("all", version, rounds=1, FAKE_NCCL_NET="1")

@@ -359,7 +359,7 @@ def a_proxy_that_works_for_another_process_belongs_to_no_operation_of_ours():
         op = script.begin()
         script.enqueued(op)
         script += [f"proxy own c {op} 1 2 0 1 1", "step p c own 0", "stop p", "stop own",
-                   "proxy wild c junk 1 2 0 1 0", "stop wild"]
+                   "proxy wild junk junk 1 2 0 1 0", "stop wild"]
         run = drive(version, end(script))[1]
         assert [row["serial"] for row in run.rows("nccl_proxy")] == [None, None], run.rows("nccl_proxy")
         check(run.ops()[0], flags=UNTIMED)

@@ -10,8 +10,8 @@
  * FAKE_NCCL_CHANNELS: 1 to 8 (default 2). FAKE_NCCL_NET=1: built with network profiling. FAKE_NCCL_GPU_US: time
  * that a step's data takes to be ready. FAKE_NCCL_LOCAL=1: no proxies, as between GPUs of one machine.
  */
-#ifndef LAPWING_TESTS_FAKE_NCCL_H
-#define LAPWING_TESTS_FAKE_NCCL_H
+#ifndef LAPWING_TESTS_LIB_FAKE_NCCL_H
+#define LAPWING_TESTS_LIB_FAKE_NCCL_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -97,4 +97,4 @@ void fake_plugin_net_start(
 void fake_plugin_stop(void **handle);
 int fake_plugin_version(void); /* 0 = none */
 
-#endif /* LAPWING_TESTS_FAKE_NCCL_H */
+#endif /* LAPWING_TESTS_LIB_FAKE_NCCL_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nccl_rig.h - what the NCCL part of the tracer needs of the rest, without it: records are looked at and kept. */
-#ifndef LAPWING_TESTS_NCCL_RIG_H
-#define LAPWING_TESTS_NCCL_RIG_H
+#ifndef LAPWING_TESTS_LIB_NCCL_RIG_H
+#define LAPWING_TESTS_LIB_NCCL_RIG_H
 
 #include "tracer/hook_nccl_plugin.h"
 
@@ -20,4 +20,4 @@ void rig_clear(void);
 /** rig_nth() - the @n-th record of @kind. Return: NULL = there are fewer. */
 const struct lw_event *rig_nth(enum lw_event_kind kind, uint32_t n);
 
-#endif /* LAPWING_TESTS_NCCL_RIG_H */
+#endif /* LAPWING_TESTS_LIB_NCCL_RIG_H */

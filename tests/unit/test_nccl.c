@@ -93,13 +93,32 @@ static void a_communicator_is_announced_once_when_it_is_known(void **state)
 	facts = (struct lw_nccl_comm_facts){.key = facts.key, .size = 4, .rank = 0};
 	assert_ptr_equal(lw_nccl_comm_seen(&facts), comm);
 	assert_ptr_equal(lw_nccl_comm_find(facts.key), comm);
+	assert_int_equal(rig_n_records, 0); /* inside of the call that makes it, which knows how */
+	facts = (struct lw_nccl_comm_facts){.key = facts.key, .rank = -1, .how = LW_COMM_SPLIT};
+	assert_ptr_equal(lw_nccl_comm_seen(&facts), comm);
 	assert_int_equal(rig_n_records, 1);
+	assert_int_equal(rig_records[0].op, LW_COMM_SPLIT);
 	assert_int_equal(rig_records[0].comm.parent, 7);
 	assert_int_equal(rig_records[0].comm.size, 4);
 	assert_int_equal(rig_records[0].comm.rank, 0);
 	lw_nccl_comm_seen(&facts);
 	lw_nccl_comm_announce(comm);
+	lw_nccl_comms_flush();
 	assert_int_equal(rig_n_records, 1);
+}
+
+static void one_that_nothing_was_done_with_is_announced_at_the_end(void **state)
+{
+	const struct lw_nccl_comm_facts facts = {.key = next_key++, .size = 4, .rank = 0};
+
+	(void)state;
+	lw_nccl_comms_flush();
+	rig_clear();
+	lw_nccl_comm_seen(&facts);
+	assert_int_equal(rig_n_records, 0);
+	lw_nccl_comms_flush();
+	assert_int_equal(rig_n_records, 1);
+	assert_int_equal(rig_records[0].op, LW_COMM_OTHER);
 }
 
 static void communicators_that_ended_make_room(void **state)
@@ -191,6 +210,25 @@ static void the_plugin_takes_over_what_the_preload_began(void **state)
 	assert_int_equal(rig_nth(LW_EV_NCCL_OP, 1)->t1_ns, 900);
 }
 
+static void a_call_on_another_communicator_is_not_taken_for_it(void **state)
+{
+	struct lw_nccl_comm *comm = make_comm(4, true), *other = make_comm(4, true);
+	struct lw_nccl_facts elsewhere = call_of(other, LW_NCCL_ALLREDUCE, 64), task;
+	uint64_t call = lw_nccl_call_begin(&elsewhere), operation;
+
+	(void)state;
+	task = task_of(comm, LW_NCCL_ALLREDUCE, 64);
+	operation = lw_nccl_op_start(0, &task);
+	assert_true(operation != call);
+	lw_nccl_call_end(call, 0, 300);
+	lw_nccl_op_stop(operation, 300);
+	lw_nccl_ops_flush(other);
+	assert_int_equal(rig_n_ops, 1);
+	assert_int_equal(nth_op(0)->source, LW_NCCL_FROM_PRELOAD);
+	lw_nccl_ops_flush(comm);
+	assert_int_equal(rig_n_ops, 2);
+}
+
 static void a_communicator_of_one_rank_has_no_tasks_to_wait_for(void **state)
 {
 	struct lw_nccl_facts facts = call_of(make_comm(1, true), LW_NCCL_ALLREDUCE, 64);
@@ -280,7 +318,7 @@ static void an_operation_is_written_as_soon_as_it_is_certain(void **state)
 {
 	struct lw_nccl_comm *comm = make_comm(4, true);
 	struct lw_nccl_facts task = task_of(comm, LW_NCCL_ALLREDUCE, 64);
-	uint64_t first = lw_nccl_op_start(0, &task), second;
+	uint64_t first = lw_nccl_op_start(0, &task), second, third, without;
 
 	(void)state;
 	assert_true(lw_nccl_part_begin(first));
@@ -298,8 +336,49 @@ static void an_operation_is_written_as_soon_as_it_is_certain(void **state)
 	assert_int_equal(rig_nth(LW_EV_NCCL_OP, 0)->t1_ns, 410);
 	assert_int_equal(nth_op(0)->flags, 0);
 	assert_false(lw_nccl_part_begin(first));
+	/* the same where nothing is left to end: and one without parts went before it */
+	without = lw_nccl_op_start(0, &task);
+	lw_nccl_op_stop(without, 420);
+	third = lw_nccl_op_start(0, &task);
+	lw_nccl_op_stop(third, 430);
+	assert_true(lw_nccl_part_begin(third));
+	assert_int_equal(rig_n_ops, 1);
+	lw_nccl_part_end(third, 500);
+	assert_int_equal(rig_n_ops, 3);
+	assert_int_equal(nth_op(1)->flags, 0);
+	assert_int_equal(nth_op(2)->flags, LW_NCCL_UNTIMED);
 	lw_nccl_ops_flush(comm);
+	assert_int_equal(rig_n_ops, 4);
+}
+
+/* A send and a receive of one group run at once, in any order. */
+static void those_of_one_group_do_not_end_each_other(void **state)
+{
+	struct lw_nccl_comm *comm = make_comm(4, true);
+	struct lw_nccl_facts task = task_of(comm, LW_NCCL_SEND, 64);
+	uint64_t send, receive, next;
+
+	(void)state;
+	task.group = lw_nccl_group_serial();
+	send = lw_nccl_op_start(0, &task);
+	task.op = LW_NCCL_RECV;
+	receive = lw_nccl_op_start(0, &task);
+	lw_nccl_op_stop(send, 210);
+	lw_nccl_op_stop(receive, 210);
+	assert_true(lw_nccl_part_begin(receive));
+	lw_nccl_part_end(receive, 300);
+	assert_int_equal(rig_n_ops, 0);
+	assert_true(lw_nccl_part_begin(send));
+	lw_nccl_part_end(send, 400);
+	assert_int_equal(rig_n_ops, 0);
+	task.group = lw_nccl_group_serial();
+	next = lw_nccl_op_start(0, &task);
+	lw_nccl_op_stop(next, 410);
+	assert_true(lw_nccl_part_begin(next));
+	lw_nccl_part_end(next, 500);
 	assert_int_equal(rig_n_ops, 2);
+	assert_int_equal(nth_op(0)->flags | nth_op(1)->flags, 0);
+	lw_nccl_ops_flush(comm);
 }
 
 /* ---- the plugin as a whole ------------------------------------------------------------------------------- */
@@ -416,15 +495,18 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(communicators_are_named_as_nccl_names_them),
 		cmocka_unit_test(a_communicator_is_announced_once_when_it_is_known),
+		cmocka_unit_test(one_that_nothing_was_done_with_is_announced_at_the_end),
 		cmocka_unit_test(communicators_that_ended_make_room),
 		cmocka_unit_test(a_call_that_no_plugin_has_is_written_when_it_returns),
 		cmocka_unit_test(a_call_that_failed_says_so),
 		cmocka_unit_test(the_plugin_takes_over_what_the_preload_began),
+		cmocka_unit_test(a_call_on_another_communicator_is_not_taken_for_it),
 		cmocka_unit_test(a_communicator_of_one_rank_has_no_tasks_to_wait_for),
 		cmocka_unit_test(calls_of_a_group_end_with_it),
 		cmocka_unit_test(what_is_made_of_sends_and_receives_is_one),
 		cmocka_unit_test(a_group_of_many_is_taken_over_whatever_the_order),
 		cmocka_unit_test(an_operation_is_written_as_soon_as_it_is_certain),
+		cmocka_unit_test(those_of_one_group_do_not_end_each_other),
 		cmocka_unit_test(it_can_be_turned_off_and_on_during_a_run),
 		cmocka_unit_test(threads_lose_and_double_nothing),
 	};

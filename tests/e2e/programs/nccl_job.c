@@ -6,7 +6,8 @@
  *
  * all: N rounds of every operation; group: several in one ncclGroup; split: halves of the ranks; abort: rank 0
  * leaves an operation that the others never join; alone: a communicator of one rank; leave: _exit with operations
- * done and nothing destroyed; many: N small allreduces. Prints a line a rank: a hash over all results.
+ * done and nothing destroyed; many: N small allreduces; off: N rounds of
+ * every operation of which only the last is recorded. Prints a line a rank: a hash over all results.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +16,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "tracer/lapwing_mark.h"
 
 typedef struct comm *comm_t;
 typedef struct {
@@ -156,6 +159,14 @@ static void run_many(comm_t comm, int n)
 	take_result(comm, 64 * 4);
 }
 
+static void run_off(comm_t comm, int n)
+{
+	lapwing_nccl_stop();
+	run_all(comm, n - 1);
+	lapwing_nccl_start();
+	run_all(comm, 1);
+}
+
 static int run_rank(const char *name, int n, const char *path)
 {
 	comm_t comm;
@@ -169,6 +180,8 @@ static int run_rank(const char *name, int n, const char *path)
 		run_split(comm, n);
 	else if (!strcmp(name, "many"))
 		run_many(comm, n);
+	else if (!strcmp(name, "off"))
+		run_off(comm, n);
 	else
 		run_all(comm, n);
 	printf("rank %d plugin %d hash %016llx\n", rank, fake_nccl_plugin(),
