@@ -238,7 +238,7 @@ void lw_nvtx_read(const void *domain, const struct lw_nvtx_payload *payloads, si
 
 /* ---- nvtx_nccl.c ------------------------------------------------------------------------------------- */
 
-/** lw_nvtx_nccl_is() - is @domain NCCL's? Makes this process live, when it is. */
+/** lw_nvtx_nccl_is() - is @domain NCCL's, and NCCL wanted? Makes this process live, when it is. */
 bool lw_nvtx_nccl_is(const void *domain);
 
 /** lw_nvtx_nccl_push() - a function of NCCL called @name begins: so many ranges of its domain were open. */

@@ -58,7 +58,7 @@ bool lw_nvtx_nccl_is(const void *domain)
 		return false;
 	if (LW_UNLIKELY(domain != atomic_load_explicit(&known, memory_order_relaxed))) {
 		name = lw_nvtx_text(LW_NVTX_DOMAINS, domain);
-		if (!name || strcmp(name, "NCCL") != 0)
+		if (!name || strcmp(name, "NCCL") != 0 || !lw_hook_wanted("nccl"))
 			return false;
 		atomic_store_explicit(&known, domain, memory_order_relaxed);
 	}

@@ -90,6 +90,24 @@ def failed_calls_say_so_and_make_nothing():
     assert rings.of_kind(in_progress, "COMM")
 
 
+def nvtx_within_a_call_names_it_and_counts_nothing():
+    """With NVTX too each call is one operation; a communicator that nothing else names has NVTX's name."""
+    nvtx = {"STUB_NCCL_NVTX": "1", "NVTX_INJECTION64_PATH": traced.LIBRARY}
+    plain, both = ops(traced.run(API, **STUB).only()), traced.run(API, **STUB, **nvtx).only()
+    assert [told(op)[:3] for op in ops(both)] == [told(op)[:3] for op in plain]
+    assert {op["source"] for op in ops(both)} == {FROM_PRELOAD} and [op["group"] for op in plain] == [op["group"] for op in ops(both)]
+    # 0xdead, which nobody made: from its second call on
+    names = [op["comm"] for op in ops(both)[18:36]]
+    assert names[0] == 0 and set(names[1:]) == {0x5eed000}, names
+    split, = [op["comm"] for op in ops(both)[36:] if op["bytes"] == 4]
+    assert split == 0x5eed002, hex(split)  # initialised all: 1, split: 2
+    marks = [mark["name"] for mark in rings.of_kind(both, "MARK")]
+    assert marks.count("NCCL/ncclAllReduce") == sum(op["op"] == ALLREDUCE for op in plain) > 5, marks
+    assert not traced.run(API, hooks="-nccl", **STUB, **nvtx).processes
+    only = traced.run(API, **STUB, **nvtx, LD_PRELOAD="").only()  # then NVTX tells, of what the stub says
+    assert {op["source"] for op in ops(only)} == {3} and len(ops(only)) == len([mark for mark in marks if "All" in mark or "Bro" in mark or "Send" in mark]) - 1
+
+
 def the_hook_can_be_off():
     job = traced.run(API, hooks="-nccl", **STUB)
     assert job.code == 0 and not job.processes, job.processes
@@ -189,6 +207,7 @@ def main():
     communicators_have_their_places_and_parents()
     groups_share_a_number()
     failed_calls_say_so_and_make_nothing()
+    nvtx_within_a_call_names_it_and_counts_nothing()
     the_hook_can_be_off()
     without_the_plugin_a_job_has_the_same_operations()
     halves_are_named_as_nccl_names_them()

@@ -3,8 +3,11 @@
  * stub_nccl.c - says what it was called with, and returns what STUB_NCCL_RESULT says (0, or 7 = in progress, or an error).
  *
  * STUB_NCCL_LATE=1: as before 2.14, handles of communicators that are made in a group are there at its end.
+ * STUB_NCCL_NVTX=1: tells NVTX what NCCL 2.28 does, of communicators called NVTX_NAME and, split off, one more each time.
  */
 #include "tests/lib/stub_nccl.h"
+
+#include "tests/e2e/programs/nvtx_double.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -50,6 +53,88 @@ static unsigned sum(const ncclUniqueId *id)
 
 #define SAY(...) (printf(__VA_ARGS__), putchar('\n'))
 
+/* ---- NVTX ------------------------------------------------------------------------------------------- */
+
+static struct nvtx_copy nvtx;
+static const void *nvtx_domain; /* NULL: it is not told */
+static uint64_t nvtx_name = STUB_NCCL_NVTX_NAME;
+
+struct told { /* of a communicator, or of an operation */
+	uint64_t comm;
+	uint64_t bytes;
+	int peer;
+};
+
+__attribute__((constructor)) static void load_nvtx(void)
+{
+	static const struct {
+		uint64_t flags, type;
+		const char *name, *description;
+		uint64_t detail, offset;
+		const void *semantics, *reserved;
+	} entries[] = {{0, 18, "NCCL communicator ID", NULL, 0, 0, NULL, NULL},
+		{0, 22, "Message size [bytes]", NULL, 0, 8, NULL, NULL},
+		{0, 5, "Root", NULL, 0, 16, NULL, NULL}};
+	const struct {
+		uint64_t fields;
+		const char *name;
+		uint64_t type, flags;
+		const void *entries;
+		size_t n, n_bytes, pack;
+		uint64_t id;
+	} schema = {1 << 2 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 8, NULL, 1, 0, entries, 3,
+		sizeof(struct told), 0, 1 << 24};
+
+	if (!getenv("STUB_NCCL_NVTX") || !nvtx_load(&nvtx, NVTX_N_PAYLOAD, 0x0103))
+		return;
+	nvtx_domain = NVTX_CALL(const void *(*)(const char *), nvtx.core2[12], "NCCL");
+	NVTX_CALL(uint64_t(*)(const void *, const void *), nvtx.payload[0], nvtx_domain, &schema);
+}
+
+/* @told: NULL = the payload comes at the end. */
+static void push(const char *function, const struct told *told)
+{
+	const struct {
+		uint64_t schema;
+		size_t n_bytes;
+		const void *data;
+	} payload = {1 << 24, sizeof(*told), told};
+	struct nvtx_attributes attributes = {.version = 2,
+		.size = sizeof(attributes),
+		.message_type = 1,
+		.message = function,
+		.payload_type = told ? (int32_t)0xDFBD0009 : 0,
+		.n_payloads = 1,
+		.payload = (int64_t)(intptr_t)&payload};
+
+	if (nvtx_domain)
+		NVTX_CALL(int (*)(const void *, void *), nvtx.core2[4], nvtx_domain, &attributes);
+}
+
+static void pop(const struct told *told)
+{
+	const struct {
+		uint64_t schema;
+		size_t n_bytes;
+		const void *data;
+	} payload = {1 << 24, sizeof(*told), told};
+
+	if (nvtx_domain && told)
+		NVTX_CALL(int (*)(const void *, const void *, size_t), nvtx.payload[4], nvtx_domain,
+			&payload, 1);
+	else if (nvtx_domain)
+		NVTX_CALL(int (*)(const void *), nvtx.core2[5], nvtx_domain);
+}
+
+/* Of an operation of whatever communicator: the last one's. */
+static void tell(const char *function, size_t count, int peer)
+{
+	const struct told told = {nvtx_name, count, peer};
+
+	push(function, &told);
+	pop(NULL);
+}
+
 ncclResult_t ncclGetVersion(int *version)
 {
 	*version = 22809;
@@ -86,8 +171,10 @@ ncclResult_t ncclCommInitRankScalable(
 ncclResult_t ncclCommInitAll(ncclComm_t *comms, int n, const int *devices)
 {
 	SAY("InitAll %d %d", n, devices ? devices[n - 1] : -1);
+	push("ncclCommInitAll", NULL);
 	for (int i = 0; i < n; i++)
 		give(&comms[i]);
+	pop(&(struct told){++nvtx_name, 0, 0});
 	return result();
 }
 
@@ -95,12 +182,16 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *chil
 {
 	SAY("Split %p %d %d %p", (void *)comm, color, key, config);
 	*child = NULL;
+	push("ncclCommSplit", NULL);
+	pop(color < 0 ? NULL : &(struct told){++nvtx_name, 0, 0});
 	return color < 0 ? result() : give(child);
 }
 
 ncclResult_t ncclCommShrink(
 	ncclComm_t comm, int *excluded, int n, ncclComm_t *child, void *config, int flags)
 {
+	push("ncclCommShrink", NULL);
+	pop(&(struct told){nvtx_name, 0, 0}); /* the parent's: that is how NCCL is */
 	SAY("Shrink %p %d %d %p %d", (void *)comm, excluded[n - 1], n, config, flags);
 	return give(child);
 }
@@ -151,6 +242,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
 
 ncclResult_t ncclGroupStart(void)
 {
+	push("ncclGroupStart", NULL);
+	pop(NULL);
 	SAY("GroupStart");
 	depth++;
 	return 0;
@@ -158,6 +251,8 @@ ncclResult_t ncclGroupStart(void)
 
 ncclResult_t ncclGroupEnd(void)
 {
+	push("ncclGroupEnd", NULL);
+	pop(NULL);
 	SAY("GroupEnd");
 	if (--depth == 0)
 		for (; n_late; n_late--)
@@ -177,6 +272,7 @@ ncclResult_t ncclGroupSimulateEnd(void *information)
 ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDataType_t type,
 	ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
+	tell("ncclAllReduce", count, -1);
 	SAY("AllReduce " BUFFERS " %d %p %p", send, receive, count, type, op, (void *)comm,
 		(void *)stream);
 	return result();
@@ -185,6 +281,7 @@ ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDa
 ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDataType_t type,
 	int root, ncclComm_t comm, cudaStream_t stream)
 {
+	tell("ncclBroadcast", count, root);
 	SAY("Broadcast " BUFFERS " %d %p %p", send, receive, count, type, root, (void *)comm,
 		(void *)stream);
 	return result();
@@ -247,6 +344,7 @@ ncclResult_t ncclScatter(const void *send, void *receive, size_t count, ncclData
 ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t type, int peer,
 	ncclComm_t comm, cudaStream_t stream)
 {
+	tell("ncclSend", count, peer);
 	SAY("Send %p %zu %d %d %p %p", send, count, type, peer, (void *)comm, (void *)stream);
 	return result();
 }
