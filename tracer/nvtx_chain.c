@@ -165,8 +165,6 @@ int lw_nvtx_attach(lw_nvtx_export_fn get_export_table, const lw_nvtx_fn *own)
 	for (int call = 0; call < N_CORE_CALLS; call++) {
 		bool is_set = slots[call] && *slots[call] != before[call];
 
-		if (is_set && !is_other) /* it gave up half-way */
-			*slots[call] = before[call];
 		theirs[call] = is_set && is_other ? *slots[call] : NULL;
 	}
 	for (int call = 0; call < N_CORE_CALLS; call++)

@@ -3,6 +3,7 @@
  * stub_nccl.c - says what it was called with, and returns what STUB_NCCL_RESULT says (0, or 7 = in progress, or an error).
  *
  * STUB_NCCL_LATE=1: as before 2.14, handles of communicators that are made in a group are there at its end.
+ * STUB_NCCL_QUIET=1: says nothing, for those who time calls.
  * STUB_NCCL_NVTX=1: tells NVTX what NCCL 2.28 does, of communicators called NVTX_NAME and, split off, one more each time.
  */
 #include "tests/lib/stub_nccl.h"
@@ -10,18 +11,20 @@
 #include "tests/e2e/programs/nvtx_double.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_quiet;
 static int depth, n_late;
 static ncclComm_t *late[8];
 static uintptr_t last_handle = 0xc0000000;
 
 static ncclResult_t result(void)
 {
-	const char *text = getenv("STUB_NCCL_RESULT");
+	const char *text = is_quiet ? NULL : getenv("STUB_NCCL_RESULT");
 
 	errno = ENOTTY; /* NCCL does change it */
 	return text ? (ncclResult_t)strtol(text, NULL, 10) : 0;
@@ -51,7 +54,7 @@ static unsigned sum(const ncclUniqueId *id)
 	return value;
 }
 
-#define SAY(...) (printf(__VA_ARGS__), putchar('\n'))
+#define SAY(...) (is_quiet ? 0 : (printf(__VA_ARGS__), putchar('\n')))
 
 /* ---- NVTX ------------------------------------------------------------------------------------------- */
 
@@ -85,6 +88,7 @@ __attribute__((constructor)) static void load_nvtx(void)
 	} schema = {1 << 2 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 8, NULL, 1, 0, entries, 3,
 		sizeof(struct told), 0, 1 << 24};
 
+	is_quiet = getenv("STUB_NCCL_QUIET") != NULL;
 	if (!getenv("STUB_NCCL_NVTX") || !nvtx_load(&nvtx, NVTX_N_PAYLOAD, 0x0103))
 		return;
 	nvtx_domain = NVTX_CALL(const void *(*)(const char *), nvtx.core2[12], "NCCL");
