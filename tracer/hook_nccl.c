@@ -248,20 +248,6 @@ static struct making begin_of_parent(int (*get_version)(int *), const void *pare
 	return making;
 }
 
-/*
- * What the plugin does not know, which may tell of it during the call; not its size and rank: with these it would be
- * recorded, and the call may fail.
- */
-static void tell_before(const struct making *making)
-{
-	struct lw_nccl_comm_facts facts = making->facts;
-
-	facts.size = 0;
-	facts.rank = -1;
-	if (making->memory && facts.key)
-		lw_nccl_comm_seen(&facts);
-}
-
 static void end_making(struct making *making, void **new_comm, int result)
 {
 	if (making->memory && !failure(result) && new_comm && making->facts.key) {
@@ -320,7 +306,6 @@ LW_EXPORT int ncclCommInitRank(void **comm, int n_ranks, struct unique_id id, in
 	if (LW_UNLIKELY(!real))
 		return SYSTEM_ERROR;
 	making = begin_by_id(REAL(ncclGetVersion), n_ranks, &id, rank);
-	tell_before(&making);
 	result = real(comm, n_ranks, id, rank);
 	take_name(&making);
 	end_making(&making, comm, result);
@@ -337,7 +322,6 @@ LW_EXPORT int ncclCommInitRankConfig(
 	if (LW_UNLIKELY(!real))
 		return SYSTEM_ERROR;
 	making = begin_by_id(REAL(ncclGetVersion), n_ranks, &id, rank);
-	tell_before(&making);
 	result = real(comm, n_ranks, id, rank, config);
 	take_name(&making);
 	end_making(&making, comm, result);
@@ -355,7 +339,6 @@ LW_EXPORT int ncclCommInitRankScalable(
 	if (LW_UNLIKELY(!real))
 		return SYSTEM_ERROR;
 	making = begin_by_id(REAL(ncclGetVersion), n_ranks, n_ids > 0 ? ids : NULL, rank);
-	tell_before(&making);
 	result = real(comm, n_ranks, rank, n_ids, ids, config);
 	take_name(&making);
 	end_making(&making, comm, result);
@@ -394,11 +377,9 @@ LW_EXPORT int ncclCommSplit(void *comm, int color, int key, void **new_comm, voi
 		making.facts.key = lw_nccl_hash_split(
 			making.facts.parent, (int32_t)making.facts.serial, color, making.version);
 	}
-	tell_before(&making);
 	result = real(comm, color, key, new_comm, config);
-	take_name(&making);
-	if (color == NO_COLOR)
-		making.facts.key = 0;
+	if (color != NO_COLOR)
+		take_name(&making);
 	ask_place(&making, new_comm, result, REAL(ncclCommCount), REAL(ncclCommUserRank));
 	end_making(&making, new_comm, result);
 	return result;
@@ -417,7 +398,6 @@ LW_EXPORT int ncclCommShrink(
 	making = begin_of_parent(REAL(ncclGetVersion), comm);
 	if (making.facts.parent)
 		making.facts.key = lw_nccl_hash_split(making.facts.parent, 0, 0, making.version);
-	tell_before(&making);
 	result = real(comm, excluded, n_excluded, new_comm, config, flags);
 	ask_place(&making, new_comm, result, REAL(ncclCommCount), REAL(ncclCommUserRank));
 	end_making(&making, new_comm, result);

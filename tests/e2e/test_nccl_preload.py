@@ -21,7 +21,7 @@ API, STUB = [traced.program("nccl_api")], {"LD_LIBRARY_PATH": str(traced.BUILD /
 OPERATIONS = [(ALLREDUCE, 400, -1, 0), (ALLREDUCE, 200, -1, IN_PLACE), (BROADCAST, 80, 3, 0), (BROADCAST, 11, 1, IN_PLACE), (REDUCE, 24, 2, 0),
               (ALLGATHER, 40, -1, IN_PLACE), (ALLGATHER, 40, -1, 0), (REDUCESCATTER, 32, -1, IN_PLACE), (ALLTOALL, 5, -1, 0), (GATHER, 24, 0, 0),
               (SCATTER, 56, 1, 0), (SEND, 8, 2, 0), (RECV, 9, 3, 0), (OTHER, 52, 2, 0), (OTHER, 0, 3, 0), (OTHER, 0, -1, 0),
-              (ALLREDUCE, 0, -1, NO_BYTES), (ALLREDUCE, 0, -1, NO_BYTES)]
+              *3 * [(ALLREDUCE, 0, -1, NO_BYTES)]]
 DTYPES = [8, 7, 9, 2, 11, 5, 5, 6, 1, 12, 13, 14, 15, 8, 0, 0]  # enum lw_dtype
 
 
@@ -46,14 +46,14 @@ def every_function_is_called_as_without_lapwing():
 def operations_are_what_their_arguments_say():
     process = traced.run(API, **STUB).only()
     found = ops(process)
-    assert [told(op) for op in found[:18]] == OPERATIONS, [told(op) for op in found[:18]]
+    assert [told(op) for op in found[:19]] == OPERATIONS, [told(op) for op in found[:19]]
     assert [op["dtype"] for op in found[:16]] == DTYPES, [op["dtype"] for op in found[:16]]
     assert all(op["source"] == FROM_PRELOAD and op["flags"] & UNTIMED and op["t0"] <= op["t1"] for op in found)
     first = {comm["comm"]: comm for comm in rings.of_kind(process, "COMM")}[found[0]["comm"]]
     assert (first["size"], first["rank"], first["transport"], first["parent"]) == (4, 1, 3, 0), first
     # of a communicator that nobody made: its part of a buffer cannot be known
     unknown = [(kind, n_bytes, peer, flags if kind in (ALLREDUCE, BROADCAST) else flags & ~IN_PLACE) for kind, n_bytes, peer, flags in OPERATIONS]
-    assert [told(op) for op in found[18:36]] == unknown and {op["comm"] for op in found[18:36]} == {0}
+    assert [told(op) for op in found[19:38]] == unknown and {op["comm"] for op in found[19:38]} == {0}
 
 
 def communicators_have_their_places_and_parents():
@@ -64,7 +64,7 @@ def communicators_have_their_places_and_parents():
         assert {(3, 2), (5, 4)} <= {(comm["size"], comm["rank"]) for comm in comms}, comms
         child, = [comm for comm in comms if comm["parent"] == world and comm["serial"] == 2]
         assert (child["size"], child["rank"]) == (2, 1), child  # asked for: arguments do not tell
-        after = {op["bytes"]: op["comm"] for op in ops(process)[36:]}
+        after = {op["bytes"]: op["comm"] for op in ops(process)[38:]}
         assert after[4] == child["comm"], (after, child)
         pair, = [comm["comm"] for comm in comms if (comm["size"], comm["rank"]) == (2, 0)]
         assert after[12] == pair and pair != world, (late, after)  # made in a group
@@ -74,11 +74,11 @@ def communicators_have_their_places_and_parents():
 
 def groups_share_a_number():
     found = ops(traced.run(API, **STUB).only())
-    by_bytes = {op["bytes"]: op for op in found[36:] if op["op"] in (SEND, RECV)}
+    by_bytes = {op["bytes"]: op for op in found[38:] if op["op"] in (SEND, RECV)}
     assert by_bytes[1]["group"] and by_bytes[1]["group"] == by_bytes[2]["group"], by_bytes
     assert by_bytes[1]["t1"] <= by_bytes[2]["t1"] and not by_bytes[1]["flags"] & FAILED
     assert by_bytes[5]["group"] not in (0, by_bytes[1]["group"]) and by_bytes[5]["flags"] & FAILED, by_bytes[5]  # simulated
-    assert not [op for op in found[:36] if op["group"]]
+    assert not [op for op in found[:38] if op["group"]]
 
 
 def failed_calls_say_so_and_make_nothing():
@@ -97,9 +97,9 @@ def nvtx_within_a_call_names_it_and_counts_nothing():
     assert [told(op)[:3] for op in ops(both)] == [told(op)[:3] for op in plain]
     assert {op["source"] for op in ops(both)} == {FROM_PRELOAD} and [op["group"] for op in plain] == [op["group"] for op in ops(both)]
     # 0xdead, which nobody made: from its second call on
-    names = [op["comm"] for op in ops(both)[18:36]]
+    names = [op["comm"] for op in ops(both)[19:38]]
     assert names[0] == 0 and set(names[1:]) == {0x5eed000}, names
-    split, = [op["comm"] for op in ops(both)[36:] if op["bytes"] == 4]
+    split, = [op["comm"] for op in ops(both)[38:] if op["bytes"] == 4]
     assert split == 0x5eed002, hex(split)  # initialised all: 1, split: 2
     marks = [mark["name"] for mark in rings.of_kind(both, "MARK")]
     assert marks.count("NCCL/ncclAllReduce") == sum(op["op"] == ALLREDUCE for op in plain) > 5, marks

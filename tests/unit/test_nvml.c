@@ -131,6 +131,21 @@ static void gauges_fall_without_a_break(void **state)
 	assert_int_equal(ask("SELECT is_gauge FROM counter WHERE name = 'energy_mj'"), 0);
 }
 
+/* PCIe bytes are counted in 32 bits: over their top while a gauge falls is no reset. */
+static void a_gauge_that_falls_does_not_make_a_wrap_a_reset(void **state)
+{
+	(void)state;
+	fake->gpus[0].pcie_tx_bytes = UINT32_MAX - 5;
+	take();
+	fake->gpus[0].pcie_tx_bytes = 5;
+	fake->gpus[0].busy_percent = 10;
+	take();
+	take();
+	store();
+	assert_int_equal(of("max(value) - min(value)", "pcie_tx_bytes", 0), 11);
+	assert_int_equal(ask("SELECT count(*) FROM counter_break WHERE kind = 'wrap'"), 1);
+}
+
 static void reasons_are_the_time_that_they_were_seen(void **state)
 {
 	const struct timespec pause = {.tv_nsec = 20000000};
@@ -236,6 +251,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			gpus_are_devices_and_their_counters_grow, setup, teardown),
 		cmocka_unit_test_setup_teardown(gauges_fall_without_a_break, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_gauge_that_falls_does_not_make_a_wrap_a_reset, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			reasons_are_the_time_that_they_were_seen, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_old_driver_has_what_it_has, setup, teardown),

@@ -41,6 +41,7 @@ static void operations(ncclComm_t comm)
 	count(ncclWaitSignal(2, AT(0x32), comm, STREAM));
 	count(ncclAllReduce(a, b, 1, 99, 0, comm, STREAM));       /* no such type */
 	count(ncclAllReduce(a, b, SIZE_MAX, 8, 0, comm, STREAM)); /* more than there can be */
+	count(ncclAllReduce(a, b, (size_t)1 << 60, 8, 0, comm, STREAM));
 }
 
 int main(void)
