@@ -111,6 +111,17 @@ static void append_preload(const char *library)
 	free(both);
 }
 
+/* NVTX has room for one tool: ours, which hands every call on to the one that was there. */
+static void put_before_nvtx_tool(const char *library)
+{
+	const char *old = getenv("NVTX_INJECTION64_PATH"), *slash = old ? strrchr(old, '/') : NULL;
+
+	/* record inside record: the outer one's library, or this very one */
+	if (old && *old && strcmp(slash ? slash + 1 : old, strrchr(library, '/') + 1) != 0)
+		setenv(LW_ENV_NVTX_NEXT, old, 1);
+	setenv("NVTX_INJECTION64_PATH", library, 1);
+}
+
 static void set_environment(const struct lw_launch *s)
 {
 	char path[PATH_MAX], number[32];
@@ -143,8 +154,8 @@ static void set_environment(const struct lw_launch *s)
 		setenv(LW_ENV_PCAP_FILTER, s->options.pcap_filter, 1);
 	if (s->options.gpu)
 		setenv(LW_ENV_GPU, s->options.gpu, 1);
-	/* Not where another tool has these: the tracer says who. */
-	setenv("NVTX_INJECTION64_PATH", s->library, 0);
+	put_before_nvtx_tool(s->library);
+	/* Not where another tool has it: the tracer says who. */
 	if (!s->options.gpu || strcmp(s->options.gpu, "release") != 0)
 		setenv("CUDA_INJECTION64_PATH", s->library, 0);
 	/* NCCL then looks its profiler up in the whole process, where our preloaded library is. */

@@ -37,6 +37,9 @@
 
 #define LW_ENV_PROBE "LAPWING_PROBE" /* seconds that a probe may take; default none */
 
+#define LW_ENV_NVTX_NEXT                                                                           \
+	"LAPWING_NVTX_NEXT" /* library that NVTX_INJECTION64_PATH named before lapwing's */
+
 /* For the collector, which a rank may have to start: */
 #define LW_ENV_PCAP        "LAPWING_PCAP" /* device whose packets are captured; any = all */
 #define LW_ENV_PCAP_FILTER "LAPWING_PCAP_FILTER"

@@ -132,6 +132,7 @@ static void start(void)
 	lw_live = live_page;
 	record_process();
 	record_clock();
+	lw_nvtx_started();
 	lw_tls.busy++; /* what the start itself calls (open, close) is not the job's */
 	lw_collector_wanted(dir);
 	lw_tls.busy--;

@@ -81,6 +81,23 @@ struct lw_nccl_thread {        /* where in NCCL's API this thread is: nccl.h */
 	bool is_launching;     /* inside of the outermost ncclGroupEnd() */
 };
 
+struct lw_nccl_range {     /* the function of NCCL's whose NVTX range is open on this thread */
+	uint64_t call;     /* of lw_nccl_call_begin() */
+	uint64_t comm;     /* as its payload names it, 0 = not known */
+	int32_t level;     /* so many ranges of NCCL's domain are around it */
+	uint16_t function; /* which, from 1; 0 = none is open */
+};
+
+enum { LW_NCCL_AWAITED_MAX = 16 };
+
+struct lw_nccl_awaited { /* communicators whose handles NCCL gives at the end of a group */
+	uint32_t n;
+	struct {
+		void **handle;
+		struct lw_nccl_comm *comm;
+	} at[LW_NCCL_AWAITED_MAX];
+};
+
 /** lw_probe_budget_ns - how long a probe may take, from LAPWING_PROBE; 0 = none is asked for. */
 extern int64_t lw_probe_budget_ns;
 
@@ -92,6 +109,10 @@ struct lw_thread_memory {
 	uint32_t n_overflow; /* pushed on top of a full stack: counted as lost, popped in silence */
 	struct lw_range ranges[LW_RANGES_MAX];
 	struct lw_nccl_thread nccl;
+	struct lw_nccl_range nccl_range;
+	uint32_t in_nccl; /* > 0: inside a wrapper of hook_nccl.c, which tells of the call itself */
+	uint64_t nccl_named; /* inside of it: the communicator that NVTX spoke of last, 0 = none */
+	struct lw_nccl_awaited nccl_awaited;
 };
 
 /** lw_thread_memory() - this thread's, mapped at the first call. Return: NULL = no memory. */
@@ -253,5 +274,6 @@ void lw_cupti_flush(void);     /* hook_cupti.c: what CUPTI has not handed over y
 void lw_cupti_activated(void); /* this process is traced from now on */
 void lw_cupti_forget(void);    /* a forked child is to be traced: CUPTI was its parent's */
 void lw_nccl_flush(void);      /* hook_nccl_plugin.c: operations under way */
+void lw_nvtx_started(void);    /* hook_nvtx.c: who has NVTX, when the process becomes live */
 
 #endif /* LAPWING_TRACER_TRACER_H */

@@ -158,7 +158,7 @@ static void a_network_that_slows(void **state)
 		"UPDATE wait SET end_ns = end_ns + 3000000 WHERE start_ns > 400000000;"
 		"WITH two(r) AS (VALUES(1), (2)) INSERT INTO device SELECT r, 1, 'nic', 'eth' || (r - 1), 2,"
 		" r, NULL, 1500, 125000000, '10.0.0.' || r, 'ixgbe', 0, 0, NULL FROM two;"
-		"INSERT INTO counter VALUES(1, 'rx_pfc_pause_prio3', 'frames');"
+		"INSERT INTO counter(id, name, unit) VALUES(1, 'rx_pfc_pause_prio3', 'frames');"
 		"WITH RECURSIVE t(i) AS (VALUES(0) UNION ALL SELECT i + 1 FROM t WHERE i < 40) INSERT INTO counter_sample"
 		" SELECT 2, 1, i * 20000000, max(0, (i - 20) / 3) * 9 FROM t;"
 		"WITH two(r) AS (VALUES(1), (2)) INSERT INTO socket SELECT r, r, 1, 0, '10.0.0.' || r, 5000 + r, '10.0.0.' || (3 - r), 5003 - r FROM two;"

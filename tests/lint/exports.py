@@ -9,7 +9,10 @@ LIBRARY = os.path.join(os.environ["LAPWING_BUILD_DIR"], "lib", "liblapwing.so")
 NEEDED = {"libc.so.6", "libdl.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 ALLOWED = [
     r"P?MPIX?_[A-Z][A-Za-z0-9_]*", r"mpix?_[a-z0-9_]+", r"MPIX?_[A-Z0-9_]+",
-    r"_ZN4gloo\w+", r"lapwing_\w+", r"InitializeInjection(Nvtx2)?",
+    r"_ZN4gloo\w+", r"lapwing_\w+", r"InitializeInjection(Nvtx(2|Extension))?",
+    # NCCL: what moves data, groups, communicators; not what asks (ncclGetVersion, ncclCommCount)
+    r"nccl(AllReduce|Broadcast|Bcast|Reduce|AllGather|ReduceScatter|AlltoAll|Gather|Scatter|Send|Recv|PutSignal|Signal|WaitSignal)",
+    r"nccl(GroupStart|GroupEnd|GroupSimulateEnd)|ncclComm(InitRank|InitRankConfig|InitRankScalable|InitAll|Split|Shrink|Grow|Destroy|Abort)",
     # libc: process, threads, sleeps, descriptors, sockets
     r"_exit|_Exit|f?exec[lv]p?e?|pthread_create|nanosleep|clock_nanosleep|usleep|sched_yield",
     r"send|sendto|sendmsg|sendmmsg|write|writev|recv|recvfrom|recvmsg|recvmmsg|read|readv|sendfile(64)?|splice",

@@ -176,7 +176,7 @@ static struct make_run links(void)
 		"WITH two(r) AS (VALUES(1), (2)) INSERT INTO device SELECT r, 1, 'nic', 'eth' || (r - 1), 2,"
 		" r, NULL, 1500, 1250000000, '10.0.0.' || r, 'ixgbe', 0, 0, NULL FROM two;"
 		"INSERT INTO device VALUES(3, 1, 'rdma_port', 'mlx5_0/1', 1, NULL, 'eth0', 4096, 12500000000, '', 'mlx5_core', 0, 0, NULL);"
-		"INSERT INTO counter VALUES(1, 'tx_bytes', 'bytes'), (2, 'rx_bytes', 'bytes'), (3, 'tx_packets', 'packets'),"
+		"INSERT INTO counter(id, name, unit) VALUES(1, 'tx_bytes', 'bytes'), (2, 'rx_bytes', 'bytes'), (3, 'tx_packets', 'packets'),"
 		" (4, 'rx_packets', 'packets'), (5, 'rx_dropped', 'packets');"
 		"WITH two(r) AS (VALUES(1), (2)), t(at) AS (VALUES(0), (500), (1000)) INSERT INTO counter_sample"
 		" SELECT r, c.id, at * 1000000, at * CASE WHEN c.id < 3 THEN 43000 WHEN c.id < 5 THEN 28 ELSE 1 END FROM two, t, counter c;"
@@ -223,7 +223,7 @@ static struct make_run shared_nic(void)
 	spec.late_ns[3] = 3000000;
 	spec.extra_sql =
 		"INSERT INTO device VALUES(1, 1, 'nic', 'enp129s0f0np0', 2, 1, NULL, 1500, 125000000, '10.0.0.1', 'ixgbe', 0, 0, NULL);"
-		"INSERT INTO counter VALUES(1, 'tx_bytes', 'bytes'), (2, 'rx_bytes', 'bytes');"
+		"INSERT INTO counter(id, name, unit) VALUES(1, 'tx_bytes', 'bytes'), (2, 'rx_bytes', 'bytes');"
 		"WITH RECURSIVE t(n, tx, rx) AS (SELECT 0, 0, 0 UNION ALL SELECT n + 1, tx + 2500000 * (n + 1),"
 		" rx + 12500000 * (n = 1) FROM t WHERE n < 5)"
 		" INSERT INTO counter_sample SELECT 1, c.id, n * 100000000, CASE c.id WHEN 1 THEN tx ELSE rx END FROM t, counter c;";
