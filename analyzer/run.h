@@ -2,7 +2,7 @@
 /*
  * run.h - a run in memory: what every analyzer stage reads and the next ones add to.
  *
- *	load -> match -> step -> (align) -> phase -> overlap -> network -> fit -> (reach) -> model -> simulate -> advise
+ *	load -> match -> step -> (align) -> phase -> overlap -> gpu -> network -> fit -> (reach) -> model -> simulate -> advise
  *
  * Each field says which stage fills it; a stage writes only its own. Times are int64 ns of the host
  * clock of that rank (one host: one clock), LW_NS_UNKNOWN where nobody could know.
@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analyzer/gpu.h"
 #include "analyzer/traffic.h"
 #include "base/vec.h"
 #include "schema/event.h"
@@ -165,6 +166,10 @@ struct lw_step {
 	int64_t exposed_allreduce_ns, exposed_misc_ns, exposed_wait_ns, exposed_negotiate_ns;
 	int64_t exposed_entry_ns; /* of exposed_allreduce_ns: the last rank had not entered yet */
 	bool is_blocked_assumed; /* no waits recorded: from the last ready on nothing was left to do */
+	/* overlap: FROM_GPU: compute_ns is when compute kernels ran, hidden_ns, exposed_ns and idle_ns are against that */
+	enum lw_time_source time_source;
+	struct lw_gpu_times
+		gpu; /* gpu: clipped to the step; kernels alone, nothing that the host said */
 };
 
 struct lw_rank {
@@ -201,6 +206,7 @@ struct lw_rank {
 	double core_wait_frac; /* of a step: its training thread had to compute and no core was free */
 	bool is_cpu_bound;     /* cores: it computes on cores, not on a GPU that it sleeps for */
 	int64_t clock; /* ranks with the same value share a clock: their times compare directly */
+	struct lw_gpu_rank gpu;
 };
 
 struct lw_host_cores {    /* cores: what the ranks on one host did with its cores */
@@ -236,6 +242,7 @@ struct lw_run {
 	lw_vec(struct lw_nic) nics;          /* load: by store, id */
 	lw_vec(struct lw_tcp_end) ends;      /* load */
 	lw_vec(struct lw_packet_flow) flows; /* load */
+	struct lw_gpu_run gpu;               /* load, gpu */
 	struct lw_network network;           /* network */
 	lw_vec(struct lw_diag) diags;
 	int32_t size;       /* ranks of the job; >= ranks.n */
@@ -354,6 +361,7 @@ int lw_run_match(struct lw_run *run);   /* reconstruct/match.c */
 int lw_run_steps(struct lw_run *run);   /* reconstruct/step.c */
 int lw_run_phases(struct lw_run *run);  /* reconstruct/phase.c: the four phases of every step */
 int lw_run_overlap(struct lw_run *run); /* reconstruct/overlap.c: compute, hidden, exposed, idle */
+int lw_run_gpu(struct lw_run *run);     /* reconstruct/gpu.c: the same of kernels alone; sums */
 int lw_run_cores(struct lw_run *run);   /* reconstruct/cores.c: cores used, and waited for */
 int lw_run_network(struct lw_run *run); /* network/network.c: who sent what to whom, links */
 struct lw_fit;
