@@ -15,6 +15,10 @@
 
 #include "base/vec.h"
 
+struct lw_interval {
+	int64_t start_ns, end_ns;
+};
+
 /* What GPU time was for. X(NAME, lower-case name on screens) */
 #define LW_GPU_CLASSES(X)                                                                          \
 	X(COMPUTE, "compute")                                                                      \
@@ -36,10 +40,11 @@ enum lw_time_source {
 
 struct lw_kernel {
 	int64_t start_ns, end_ns;
-	uint32_t name;     /* index into run->gpu.names */
-	uint32_t stream;   /* index into rank->gpu.streams; the device stands there */
-	int32_t launch;    /* index into rank->gpu.launches, LW_NONE = not recorded */
-	int32_t nccl_op;   /* index into rank->gpu.nccl_ops, LW_NONE = of none */
+	uint32_t name;   /* index into run->gpu.names */
+	uint32_t stream; /* index into rank->gpu.streams; the device stands there */
+	int32_t launch;  /* index into rank->gpu.launches, LW_NONE = not recorded */
+	int32_t nccl_op; /* index into rank->gpu.nccl_ops, LW_NONE = of none */
+	uint32_t correlation;
 	uint8_t gpu_class; /* enum lw_gpu_class */
 	uint16_t flags;    /* enum lw_kernel_flag */
 };
@@ -49,6 +54,7 @@ struct lw_copy { /* copies and memsets that are no kernels; their class is LW_GP
 	uint64_t bytes;
 	uint32_t stream;
 	int32_t launch;
+	uint32_t correlation;
 	int op; /* enum lw_copy_op */
 };
 
@@ -59,9 +65,11 @@ struct lw_gpu_sync {
 	int32_t stream;    /* index into rank->gpu.streams, LW_NONE = no single one, or not known */
 	int32_t launch;    /* of the call */
 	int op;            /* enum lw_gpu_sync_op */
+	uint32_t correlation, context, number; /* number: of the stream, as CUDA numbers it */
+	bool has_number;
 };
 
-struct lw_launch { /* the host asked for GPU work */
+struct lw_gpu_launch { /* the host asked for GPU work */
 	int64_t start_ns, end_ns;
 	uint32_t correlation, tid;
 	uint32_t name;   /* index into run->gpu.names, UINT32_MAX = not known */
@@ -69,6 +77,8 @@ struct lw_launch { /* the host asked for GPU work */
 	int32_t nccl_op; /* that it was made for: index into rank->gpu.nccl_ops, LW_NONE */
 	int32_t batch;   /* likewise into rank->batches */
 	uint32_t result; /* 0 = success */
+	int made_for;    /* enum lw_launch_for: what for_serial is of */
+	uint64_t for_serial;
 };
 
 struct lw_nccl_call {                           /* one operation of NCCL: a row of table nccl_op */
@@ -118,11 +128,15 @@ struct lw_gpu_times {
 	int64_t sync_lost_ns;
 };
 
+#define LW_GPU_TIMES_UNKNOWN                                                                       \
+	((struct lw_gpu_times){INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN,   \
+		INT64_MIN, INT64_MIN})
+
 /* gpu: one place where overlap was lost to synchronisation; the evidence of sync_lost_ns. */
 struct lw_gpu_lost {
 	int32_t rank;   /* index into run->ranks */
 	int32_t step;   /* index into its steps, LW_NONE */
-	int32_t sync;   /* index into rank->gpu.syncs: what waited */
+	int32_t launch; /* index into rank->gpu.launches: the call that waited, the last of several */
 	int32_t kernel; /* the compute kernel that began late */
 	int32_t comm;   /* the first communication kernel that ran exposed meanwhile */
 	int64_t start_ns,
@@ -150,24 +164,26 @@ struct lw_nccl_sum { /* gpu: operations of all ranks, by op, algorithm, protocol
 
 struct lw_gpu_rank { /* of struct lw_rank */
 	/* load */
-	lw_vec(struct lw_gpu_device) devices; /* by device */
-	lw_vec(struct lw_gpu_stream) streams; /* by device, context, stream */
-	lw_vec(struct lw_kernel) kernels;     /* by start_ns */
-	lw_vec(struct lw_copy) copies;        /* by start_ns */
-	lw_vec(struct lw_gpu_sync) syncs;     /* by start_ns */
-	lw_vec(struct lw_launch) launches;    /* by start_ns */
-	lw_vec(struct lw_nccl_call) nccl_ops; /* by start_ns */
-	bool has_syncs;                       /* waits for the device and launches were recorded */
+	lw_vec(struct lw_gpu_device) devices;  /* by device */
+	lw_vec(struct lw_gpu_stream) streams;  /* by device, context, stream */
+	lw_vec(struct lw_kernel) kernels;      /* by start_ns */
+	lw_vec(struct lw_copy) copies;         /* by start_ns */
+	lw_vec(struct lw_gpu_sync) syncs;      /* by start_ns */
+	lw_vec(struct lw_gpu_launch) launches; /* by start_ns */
+	lw_vec(struct lw_nccl_call) nccl_ops;  /* by start_ns */
+	bool has_syncs;                        /* waits for the device and launches were recorded */
+	lw_vec(struct lw_interval) busy[LW_GPU_N_CLASSES]; /* unions over its streams, by start */
 	/* gpu */
 	struct lw_gpu_times whole; /* from its first kernel to its last end */
 	struct lw_gpu_times sum;   /* over its steps that count */
 	uint64_t n_steps;          /* of sum */
 };
 
-struct lw_gpu_run {       /* of struct lw_run */
-	bool has_kernels; /* load: of some rank */
-	lw_vec(struct lw_gpu_name) names;
-	lw_vec(struct lw_nccl_sum) nccl; /* gpu: by op, algorithm, protocol */
+struct lw_gpu_run {                       /* of struct lw_run */
+	bool has_kernels;                 /* load: of some rank */
+	lw_vec(struct lw_gpu_name) names; /* load */
+	struct lw_name *by_name;          /* load: their texts -> index */
+	lw_vec(struct lw_nccl_sum) nccl;  /* gpu: by op, algorithm, protocol */
 	lw_vec(struct lw_gpu_lost)
 		lost;    /* gpu: longest first, at most LW_GPU_LOST_MAX; the sums have all */
 	uint64_t n_lost; /* gpu: places in all */

@@ -59,6 +59,7 @@ struct lw_batch { /* one executed response of the framework on one rank */
 	int dtype, process_set;
 	int64_t thread_id; /* in its store: operations of one thread never overlap */
 	int64_t comm_key;  /* plain collectives only (a run without a framework), else 0 */
+	int32_t nccl_op;   /* likewise: index into rank->gpu.nccl_ops; LW_NONE */
 	/* step */
 	int32_t step; /* index into rank->steps, LW_NONE = outside */
 	/* match */
@@ -98,10 +99,6 @@ struct lw_parameter {               /* load: one gradient that a DDP reducer of 
 struct lw_gradient { /* load: a parameter's gradient was complete */
 	int64_t at_ns;
 	uint32_t reducer, position;
-};
-
-struct lw_interval {
-	int64_t start_ns, end_ns;
 };
 
 struct lw_traffic { /* load: TCP payload so far, sum over the sockets of a rank */
@@ -144,6 +141,7 @@ struct lw_collective { /* load: transport level */
 	uint16_t flags;
 	int32_t batch; /* index into rank->batches that it served, LW_NONE */
 	int64_t thread_id;
+	int32_t nccl_op; /* index into rank->gpu.nccl_ops, of which this was made; LW_NONE */
 };
 
 struct lw_step {
@@ -166,6 +164,8 @@ struct lw_step {
 	int64_t exposed_allreduce_ns, exposed_misc_ns, exposed_wait_ns, exposed_negotiate_ns;
 	int64_t exposed_entry_ns; /* of exposed_allreduce_ns: the last rank had not entered yet */
 	bool is_blocked_assumed; /* no waits recorded: from the last ready on nothing was left to do */
+	/* overlap: that the training thread did not wait, wherever compute_ns is from; LW_NS_UNKNOWN */
+	int64_t host_compute_ns;
 	/* overlap: FROM_GPU: compute_ns is when compute kernels ran, hidden_ns, exposed_ns and idle_ns are against that */
 	enum lw_time_source time_source;
 	struct lw_gpu_times
@@ -254,6 +254,7 @@ struct lw_run {
 	uint32_t n_duplicate_ranks; /* processes of a rank that is there already: not used */
 	bool is_closed;             /* every store was closed in order */
 	bool is_import;             /* from a timeline: one rank's view */
+	bool is_profile; /* from a profiler's trace: its steps are marked, and begin behind its warm-up */
 	int64_t first_ns, last_ns;
 	bool is_plain;         /* no framework: each collective stands for a batch of its own */
 	int32_t *batch_slots;  /* match: owner of every group's batch_of_rank */
@@ -334,6 +335,9 @@ bool lw_run_is_one_clock(const struct lw_run *run);
 /** lw_group_batch() - @group's batch on the rank of index @rank. NULL: that rank has none. */
 const struct lw_batch *lw_group_batch(
 	const struct lw_run *run, const struct lw_group *group, size_t rank);
+
+/** lw_group_waits() - nobody leaves such an operation (enum lw_coll) before everybody has entered. */
+bool lw_group_waits(int op);
 
 /** lw_batch_wire() - its transport collective; the whole operation where that is not known. */
 struct lw_interval lw_batch_wire(const struct lw_batch *batch);

@@ -20,6 +20,12 @@ const struct lw_batch *lw_group_batch(
 	return batch == LW_NONE ? NULL : &run->ranks.at[rank].batches.at[batch];
 }
 
+bool lw_group_waits(int op)
+{
+	return op == LW_COLL_ALLREDUCE || op == LW_COLL_ALLGATHER || op == LW_COLL_ALLTOALL ||
+	       op == LW_COLL_REDUCESCATTER || op == LW_COLL_BARRIER || op == LW_COLL_ADASUM;
+}
+
 struct lw_interval lw_batch_wire(const struct lw_batch *batch)
 {
 	if (batch->wire_start_ns == LW_NS_UNKNOWN || batch->wire_end_ns == LW_NS_UNKNOWN)

@@ -354,6 +354,7 @@ int lw_load_plain(struct lw_run *run, struct lw_rank *rank)
 			.flags = collective->flags,
 			.thread_id = collective->thread_id,
 			.comm_key = collective->comm_key,
+			.nccl_op = collective->nccl_op,
 			.step = LW_NONE,
 			.group = LW_NONE};
 		struct lw_member member = {.bytes = batch.bytes, .ready_ns = LW_NS_UNKNOWN};
@@ -364,7 +365,7 @@ int lw_load_plain(struct lw_run *run, struct lw_rank *rank)
 		if (collective->flags & LW_COLL_CONTROL)
 			continue;
 		/* Such programs name nothing: what is the same operation on the same bytes is one name. */
-		if (collective->op == LW_COLL_ALLREDUCE)
+		if (collective->op == LW_COLL_ALLREDUCE && batch.bytes)
 			snprintf(name, sizeof(name), "%s of %" PRIu64 " bytes", op, batch.bytes);
 		else
 			snprintf(name, sizeof(name), "%s", op ? op : "collective");
