@@ -14,6 +14,7 @@ static const struct stage reconstruction[] = {
 	{"finding steps", lw_run_steps},
 	{"phases", lw_run_phases},
 	{"overlap of computing and communicating", lw_run_overlap},
+	{"GPU streams", lw_run_gpu},
 	{"cores", lw_run_cores},
 	{"network", lw_run_network},
 	{"storing results", lw_run_store_results},
