@@ -47,7 +47,7 @@ int lw_run_reconstruct(const char *const *paths, size_t n_paths, enum lw_store_m
 	return LW_OK;
 }
 
-static int fit(struct lw_analysis *analysis)
+static int fit(struct lw_analysis *analysis, const struct lw_analysis_options *options)
 {
 	int status = lw_fit_run(analysis->run, &analysis->fit);
 
@@ -58,6 +58,9 @@ static int fit(struct lw_analysis *analysis)
 	if (status < 0)
 		return status;
 	analysis->has_fit = true;
+	if (options->forward_flop > 0 && options->peak_flop_per_s > 0)
+		lw_fit_utilisation(analysis->run, options->forward_flop, options->peak_flop_per_s,
+			&analysis->fit);
 	return lw_fit_store(analysis->run, &analysis->fit);
 }
 
@@ -74,7 +77,7 @@ int lw_analysis_open(const char *const *paths, size_t n_paths,
 		&analysis->run);
 	if (status == LW_OK) {
 		tell(options->progress, "fitting costs");
-		status = fit(analysis);
+		status = fit(analysis, options);
 	}
 	if (status == LW_OK)
 		status = lw_run_reach(analysis->run, analysis->has_fit ? &analysis->fit : NULL);

@@ -43,6 +43,8 @@ struct lw_member {       /* load: one tensor carried by one batch of one rank */
 	uint32_t tensor; /* index into run->tensors */
 	uint64_t bytes;
 	int64_t ready_ns; /* when this rank had queued it; LW_NS_UNKNOWN */
+	/* of ranks with kernels: the device had computed what was launched before it was queued; LW_NS_UNKNOWN */
+	int64_t computed_ns;
 };
 
 struct lw_batch { /* one executed response of the framework on one rank */

@@ -267,6 +267,8 @@ int lw_load_gpu(struct lw_loader *loader)
 	struct stream *stream, *next_stream;
 	int status = LW_OK;
 
+	loader->n_bad_rows = 0;
+
 	loader->gpu = &gpu;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && status == LW_OK; i++)
 		status = lw_load_each(loader, tables[i].sql, tables[i].row);
@@ -281,6 +283,11 @@ int lw_load_gpu(struct lw_loader *loader)
 		free(stream);
 	}
 	loader->gpu = NULL;
+	if (status == LW_OK && loader->n_bad_rows)
+		status = lw_run_diag(loader->run, "load", "bad rows of GPU work",
+			loader->n_bad_rows,
+			"%s: rows of GPU work with impossible times or sizes, or of an unknown thread, not used",
+			loader->store->path);
 	return status;
 }
 

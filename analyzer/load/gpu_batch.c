@@ -199,6 +199,7 @@ static void place_batch(const struct lw_gpu_rank *gpu, const struct launched *la
 	if (before > ready_ns)
 		batch->start_ns = before < batch->wire_start_ns ? before : batch->wire_start_ns;
 	member->ready_ns = ready_ns;
+	member->computed_ns = computed;
 }
 
 static int compare_batch(const void *a, const void *b)
@@ -344,6 +345,29 @@ static int find_batches(struct lw_rank *rank)
 	return LW_OK;
 }
 
+/* A gradient is handed over when its kernels are launched; the device has it when these have ended. */
+static int find_computed(struct lw_rank *rank)
+{
+	const struct lw_batch *batch;
+	struct launched *launched = NULL;
+	size_t n = 0;
+	int status = list_launched(&rank->gpu, &launched, &n);
+
+	if (status < 0)
+		return status;
+	lw_vec_foreach (batch, &rank->batches)
+		for (uint32_t i = 0; i < batch->n_members && n; i++) {
+			struct lw_member *member = &rank->members.at[batch->first_member + i];
+
+			if (member->ready_ns != LW_NS_UNKNOWN)
+				member->computed_ns = computed_ns(launched, n, member->ready_ns,
+					batch->wire_start_ns != LW_NS_UNKNOWN ? batch->wire_start_ns
+									      : batch->end_ns);
+		}
+	free(launched);
+	return LW_OK;
+}
+
 /* A batch ends when the device has done what was launched for it. */
 static void extend(struct lw_batch *batch, int64_t end_ns)
 {
@@ -387,6 +411,9 @@ int lw_load_gpu_batches(struct lw_run *run, struct lw_rank *rank)
 				copy->end_ns);
 	lw_vec_foreach (each, &rank->batches)
 		n_without += each->wire_start_ns == LW_NS_UNKNOWN;
+	status = find_computed(rank);
+	if (status < 0)
+		return status;
 	if (!n_without || n_without == rank->batches.n)
 		return LW_OK;
 	return lw_run_diag(run, "load", "batches without a kernel", n_without,

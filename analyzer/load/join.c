@@ -141,7 +141,8 @@ static int add_members(struct lw_run *run, struct lw_rank *rank, struct lw_batch
 		struct lw_tensor *tensor = &run->tensors.at[row->tensor];
 		struct lw_member member = {.tensor = (uint32_t)row->tensor,
 			.bytes = row->bytes,
-			.ready_ns = LW_NS_UNKNOWN};
+			.ready_ns = LW_NS_UNKNOWN,
+			.computed_ns = LW_NS_UNKNOWN};
 
 		if (row->bytes > tensor->bytes)
 			tensor->bytes = row->bytes;
@@ -357,7 +358,9 @@ int lw_load_plain(struct lw_run *run, struct lw_rank *rank)
 			.nccl_op = collective->nccl_op,
 			.step = LW_NONE,
 			.group = LW_NONE};
-		struct lw_member member = {.bytes = batch.bytes, .ready_ns = LW_NS_UNKNOWN};
+		struct lw_member member = {.bytes = batch.bytes,
+			.ready_ns = LW_NS_UNKNOWN,
+			.computed_ns = LW_NS_UNKNOWN};
 		const char *op = lw_coll_name(collective->op);
 		char name[80];
 		int32_t tensor;

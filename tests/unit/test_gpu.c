@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What GPU work says of a run: figures of small traces counted by hand, of public ones as others counted them. */
 #include <inttypes.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -131,6 +132,33 @@ static void a_collective_is_ready_when_the_device_has_computed_what_it_needs(voi
 	assert_int_equal(step->allreduce_ns, 200000);
 	assert_int_equal(step->misc_ns, 50000);
 	assert_int_equal(step->wait_ns, 0);
+	lw_run_free(run);
+}
+
+static void backward_is_told_on_the_devices_own_clock(void **state)
+{
+	struct lw_run *run = two_ranks();
+	struct lw_fit fit;
+
+	(void)state;
+	assert_int_equal(run->ranks.at[0].members.at[0].computed_ns, 250000);
+	assert_int_equal(lw_fit_run(run, &fit), LW_OK);
+	assert_int_equal(fit.n_layers, 1);
+	/* 200 on rank 0, and 200 and 300 on rank 1, whose step begins at 50 too */
+	assert_float_equal(fit.figure[LW_FIT_FORWARD_NS].value, (200 + 200 + 200 + 300) * 250, 1);
+	/* steps of 1000 and 950 less what was exposed: 50 and 150 on rank 0, 50 and 50 on rank 1 */
+	assert_float_equal(fit.figure[LW_FIT_COMPUTE_NS].value, (950 + 800 + 950 + 900) * 250, 1);
+	/* first gradient to the end of the allreduce: 250 and 350, 250 and 250 */
+	assert_float_equal(fit.figure[LW_FIT_UPDATE_NS].value, (250 + 350 + 250 + 250) * 250, 1);
+	/* 1e9 operations forward, twice that backward, at 1e13 a second: 300 us of the mean 525 that kernels compute */
+	assert_true(isnan(fit.figure[LW_FIT_UTILISATION_FRAC].value));
+	lw_fit_utilisation(run, 1e9, 1e13, &fit);
+	assert_float_equal(fit.figure[LW_FIT_UTILISATION_FRAC].value, 300.0 / 525, 1e-9);
+	assert_true(fit.figure[LW_FIT_UTILISATION_FRAC].low < 300.0 / 525);
+	assert_null(fit.figure[LW_FIT_UTILISATION_FRAC].why);
+	lw_fit_utilisation(run, 1e9, 1e12, &fit);
+	assert_non_null(fit.figure[LW_FIT_UTILISATION_FRAC].why);
+	lw_fit_done(&fit);
 	lw_run_free(run);
 }
 
@@ -422,6 +450,44 @@ static void kernels_that_nobody_told_of_are_operations_all_the_same(void **state
 	lw_run_free(run);
 }
 
+/* A run file may come from anybody. */
+static const char damaged_sql[] =
+	"INSERT INTO string VALUES(900, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL');"
+	"INSERT INTO kernel VALUES(1, 1, 100, 50, 900, 0, 1, 20, 0, NULL, 0),"
+	" (1, 2, -5, 50, 900, 0, 1, 20, 0, NULL, 0), (1, 3, 5, 9223372036854775807, 900, 0, 1, 20, 0, NULL, 0),"
+	" (99, 4, 5, 6, 900, 0, 1, 20, 0, NULL, 0),"
+	" (1, 5, 1100000000, 1200000000, 12345, -1, -1, 9999999999, -7, -7, 123456),"
+	" (1, 6, 1100000000, 1200000000, 900, 0, 1, 20, 7, NULL, 0),"
+	" (1, 7, 1100000000, 1100000000, NULL, 0, 1, 20, 7, NULL, 0);"
+	"INSERT INTO copy VALUES(1, 8, 1100000000, 1200000000, 77, -9, 0, 1, 7, 7, 0, 0);"
+	"INSERT INTO gpu_sync VALUES(1, 9, 1100000000, 1200000000, 0, 1, NULL, NULL, 7),"
+	" (1, 10, 1100000000, 1200000000, 99, 1, 20, NULL, 7), (1, 11, 1000, 1200000000, 3, 1, 20, NULL, 7);"
+	"INSERT INTO launch VALUES(1, 12, 1100000000, 1200000000, 88, NULL, 7, -1, 1, -1, 0),"
+	" (1, 13, 1000, 1200000000, 1, 900, 7, 1, 2, 9223372036854775807, 0);"
+	"INSERT INTO nccl_op VALUES(1, 14, 1100000000, 1100000001, 99, 5, 0, -1, -9, 77, 250, 250, 300, -1, -1, 9),"
+	" (1, 15, 1000, 1100000001, 1, 5, -1, 9223372036854775807, 0, 77, 1, 1, 1, 1, 255, 0)";
+
+static void damaged_rows_are_counted_and_the_rest_is_used(void **state)
+{
+	struct make_run spec = make_run_job(2, 6);
+	const char *path = run_fixture_path("run.lapwing");
+	struct lw_run *run;
+
+	(void)state;
+	spec.extra_sql = damaged_sql;
+	make_run_write(path, &spec);
+	if (lw_run_reconstruct(&path, 1, LW_STORE_WRITE, NULL, &run) < 0)
+		fail_msg("%s", lw_error_text());
+	/* three kernels with impossible times, one of nobody; two operations with impossible sizes */
+	assert_int_equal(run_fixture_diag(run, "bad rows"), 0);
+	assert_int_equal(run_fixture_diag(run, "bad rows of GPU work"), 6);
+	assert_int_equal(run->ranks.at[0].gpu.kernels.n, 3);
+	assert_int_equal(run->ranks.at[0].gpu.nccl_ops.at[1].op, LW_NCCL_OTHER);
+	assert_int_equal(run->ranks.at[0].gpu.nccl_ops.at[1].algorithm, 0);
+	assert_int_equal(run->ranks.at[0].steps.n, 6);
+	lw_run_free(run);
+}
+
 /* ---- public traces, as papers and other tools count them ------------------------------------------- */
 
 static bool is_there(const char *path)
@@ -505,6 +571,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_are_measured_by_the_unions_of_kernels),
 		cmocka_unit_test(a_collective_is_ready_when_the_device_has_computed_what_it_needs),
+		cmocka_unit_test(backward_is_told_on_the_devices_own_clock),
 		cmocka_unit_test(the_rank_whose_kernel_is_shortest_came_last),
 		cmocka_unit_test(sums_are_by_name_and_by_operation),
 		cmocka_unit_test(overlap_is_lost_where_the_host_waited_before_it_launched),
@@ -514,6 +581,7 @@ int main(void)
 		cmocka_unit_test(without_kernels_everything_is_as_before),
 		cmocka_unit_test(kernels_without_launches_are_taken_in_their_order),
 		cmocka_unit_test(kernels_that_nobody_told_of_are_operations_all_the_same),
+		cmocka_unit_test(damaged_rows_are_counted_and_the_rest_is_used),
 		cmocka_unit_test(resnet50_of_two_ranks),
 		cmocka_unit_test(dlrm_of_eight_ranks),
 	};
