@@ -345,6 +345,15 @@ bool lw_group_waits(int op);
 struct lw_interval lw_batch_wire(const struct lw_batch *batch);
 
 /**
+ * lw_member_there_ns() - when @member's gradient was queued, and on a rank with kernels computed too: it can be sent. The host
+ * queues a gradient when it has launched its kernels. LW_NS_UNKNOWN: not known.
+ */
+int64_t lw_member_there_ns(const struct lw_rank *rank, const struct lw_member *member);
+
+/** lw_batch_there_ns() - when all of @batch could be sent, at the earliest its start: what it waits then is no computing. */
+int64_t lw_batch_there_ns(const struct lw_rank *rank, const struct lw_batch *batch);
+
+/**
  * lw_group_service_ns() - what the wire took for a group that all ranks have: from the last rank's start to the
  * last end, as what is before that is waiting for the last rank. Across clocks the shortest of the ranks'
  * own durations: the rank that came last waited for nobody.

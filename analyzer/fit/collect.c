@@ -312,7 +312,8 @@ static int take_copies(struct collecting *c, const struct lw_rank *rank)
 			batch->wire_end_ns == LW_NS_UNKNOWN)
 			continue;
 		status = add_sample(c, is_fused ? LW_FIT_COST_COPY_IN : LW_FIT_COST_SINGLE_IN,
-			batch->bytes, (double)(batch->wire_start_ns - batch->start_ns), b);
+			batch->bytes,
+			(double)(batch->wire_start_ns - lw_batch_there_ns(rank, batch)), b);
 		if (status == LW_OK)
 			status = add_sample(c,
 				is_fused ? LW_FIT_COST_COPY_OUT : LW_FIT_COST_SINGLE_OUT,

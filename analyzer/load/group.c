@@ -33,6 +33,28 @@ struct lw_interval lw_batch_wire(const struct lw_batch *batch)
 	return (struct lw_interval){batch->wire_start_ns, batch->wire_end_ns};
 }
 
+int64_t lw_member_there_ns(const struct lw_rank *rank, const struct lw_member *member)
+{
+	return lw_gpu_has(rank) && member->computed_ns > member->ready_ns ? member->computed_ns
+									  : member->ready_ns;
+}
+
+int64_t lw_batch_there_ns(const struct lw_rank *rank, const struct lw_batch *batch)
+{
+	int64_t there_ns = batch->start_ns;
+
+	for (uint32_t i = 0; i < batch->n_members && lw_gpu_has(rank); i++) {
+		int64_t at_ns =
+			lw_member_there_ns(rank, &rank->members.at[batch->first_member + i]);
+
+		if (at_ns > there_ns)
+			there_ns = at_ns;
+	}
+	return there_ns < batch->wire_start_ns || batch->wire_start_ns == LW_NS_UNKNOWN
+		       ? there_ns
+		       : batch->wire_start_ns;
+}
+
 double lw_group_service_ns(
 	const struct lw_run *run, const struct lw_group *group, bool is_one_clock)
 {

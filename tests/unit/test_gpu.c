@@ -360,6 +360,51 @@ static void horovods_batches_have_the_kernels_that_were_launched_for_them(void *
 	lw_run_free(run);
 }
 
+/* The same, but the kernel of each gradient is launched 9 ms before that is queued, and ends 1.5 ms behind it. */
+static const char behind_sql[] =
+	"INSERT INTO string VALUES(900, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL'), (901, 'sgemm');"
+	"INSERT INTO launch SELECT thread_id, 100000 + rowid, start_ns + 10000, start_ns + 15000, 1, NULL,"
+	" batch, 9, 2, batch, 0 FROM batch;"
+	"INSERT INTO kernel SELECT thread_id, 200000 + rowid, start_ns + 1000000, end_ns + 500000, 900, 0, 1,"
+	" 20, batch, NULL, 0 FROM batch;"
+	"INSERT INTO launch SELECT thread_id, 300000 + rowid, at_ns - 9000000, at_ns - 8990000, 1, NULL,"
+	" 500000 + rowid, 9, 0, 0, 0 FROM ready;"
+	"INSERT INTO kernel SELECT thread_id, 400000 + rowid, at_ns - 500000, at_ns + 1500000, 901, 0, 1,"
+	" 7, 500000 + rowid, NULL, 0 FROM ready";
+
+static void a_gradient_can_be_sent_when_the_device_has_computed_it(void **state)
+{
+	struct make_run spec = make_run_job(2, 6);
+	const struct lw_batch *batch;
+	const struct lw_rank *rank;
+	struct lw_run *run;
+	struct lw_fit fit;
+
+	(void)state;
+	spec.no_wire = true;
+	spec.extra_sql = behind_sql;
+	run = run_fixture_analyze(&spec);
+	assert_int_equal(lw_run_gpu(run), LW_OK);
+	rank = &run->ranks.at[1];
+	lw_vec_foreach (batch, &rank->batches) {
+		const struct lw_member *last =
+			&rank->members.at[batch->first_member + batch->n_members - 1];
+
+		/* queued 0.7 ms before its batch starts, computed 0.8 ms behind that, on the wire after 0.2 ms more */
+		assert_int_equal(last->computed_ns, last->ready_ns + 1500000);
+		assert_int_equal(lw_member_there_ns(rank, last), last->computed_ns);
+		assert_int_equal(lw_batch_there_ns(rank, batch), batch->wire_start_ns - 200000);
+	}
+	/* of MISC, waiting for the device depends on computing and is no cost of a copy */
+	assert_int_equal(rank->steps.at[2].misc_ns, 2000000);
+	assert_int_equal(lw_fit_run(run, &fit), LW_OK);
+	assert_float_equal(fit.cost[LW_FIT_COST_COPY_IN].sizes[0].mean_ns, 200000, 1);
+	/* 12 + 1.5 to 30 + 1.5 ms: the first two are seen to be there at once */
+	assert_float_equal(fit.figure[LW_FIT_OVERLAP_NS].value, 18000000, 1);
+	lw_fit_done(&fit);
+	lw_run_free(run);
+}
+
 static void without_kernels_everything_is_as_before(void **state)
 {
 	struct make_run spec = make_run_job(2, 6);
@@ -578,6 +623,7 @@ int main(void)
 		cmocka_unit_test(no_more_is_lost_than_the_host_waited),
 		cmocka_unit_test(what_may_have_had_to_wait_is_not_lost),
 		cmocka_unit_test(horovods_batches_have_the_kernels_that_were_launched_for_them),
+		cmocka_unit_test(a_gradient_can_be_sent_when_the_device_has_computed_it),
 		cmocka_unit_test(without_kernels_everything_is_as_before),
 		cmocka_unit_test(kernels_without_launches_are_taken_in_their_order),
 		cmocka_unit_test(kernels_that_nobody_told_of_are_operations_all_the_same),
