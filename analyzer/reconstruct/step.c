@@ -66,6 +66,9 @@ static void place_by_marks(const struct stepper *stepper, struct lw_rank *rank)
 	lw_vec_foreach (batch, &rank->batches) {
 		int64_t ready_ns = batch_ready_ns(rank, batch, false);
 
+		/* a step begins with its first kernel: an operation that is this one was called before */
+		if (lw_gpu_has(rank) && batch->nccl_op != LW_NONE)
+			ready_ns = batch->wire_start_ns;
 		batch->step = step_at(rank, ready_ns != LW_NS_UNKNOWN ? ready_ns : batch->start_ns,
 			stepper->n_steps);
 	}

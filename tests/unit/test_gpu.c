@@ -224,8 +224,6 @@ static void sums_are_by_name_and_by_operation(void **state)
 	lw_run_free(run);
 }
 
-/* ---- overlap lost to synchronisation ---------------------------------------------------------------- */
-
 #define EVENT(cat, name, tid, ts, dur, args)                                                       \
 	"{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"pid\":1,\"tid\":" #tid          \
 	",\"ts\":" #ts ",\"dur\":" #dur ",\"args\":{" args "}}"
@@ -233,7 +231,27 @@ static void sums_are_by_name_and_by_operation(void **state)
 #define KERNEL(name, c, s, ts, dur)                                                                \
 	EVENT("kernel", name, s, ts, dur,                                                          \
 		"\"device\":0,\"context\":1,\"stream\":" #s ",\"correlation\":" #c)
-#define REDUCE "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+#define REDUCE    "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+#define BROADCAST "ncclDevKernel_Broadcast_RING_LL"
+
+/* DDP broadcasts buffers before the forward pass: gradients are what is allreduced. */
+static void a_broadcast_before_the_forward_pass_is_no_gradient(void **state)
+{
+	struct lw_run *run = analyze_events(EVENT("user_annotation", "ProfilerStep#1", 1, 0, 1000,
+		"") "," CALL("cudaLaunchKernel", 1, 5, 2) "," KERNEL(BROADCAST, 1, 20, 10,
+		5) "," CALL("cudaLaunchKernel", 2, 20, 2) "," KERNEL("one", 2, 7, 30,
+		500) "," CALL("cudaLaunchKernel", 3, 40, 2) "," KERNEL(REDUCE, 3, 20, 540, 100));
+	const struct lw_step *step = &run->ranks.at[0].steps.at[0];
+
+	(void)state;
+	assert_int_equal(run->ranks.at[0].steps.n, 1);
+	assert_int_equal(step->n_batches, 2);
+	assert_int_equal(step->first_ready_ns, 530000);
+	assert_int_equal(step->last_ready_ns, 530000);
+	lw_run_free(run);
+}
+
+/* ---- overlap lost to synchronisation ---------------------------------------------------------------- */
 
 /* One kernel 100..200, an allreduce 150..600, then a wait of the host 30..400 and only after it the next kernel 420..520. */
 #define BEFORE                                                                                     \
@@ -619,6 +637,7 @@ int main(void)
 		cmocka_unit_test(backward_is_told_on_the_devices_own_clock),
 		cmocka_unit_test(the_rank_whose_kernel_is_shortest_came_last),
 		cmocka_unit_test(sums_are_by_name_and_by_operation),
+		cmocka_unit_test(a_broadcast_before_the_forward_pass_is_no_gradient),
 		cmocka_unit_test(overlap_is_lost_where_the_host_waited_before_it_launched),
 		cmocka_unit_test(no_more_is_lost_than_the_host_waited),
 		cmocka_unit_test(what_may_have_had_to_wait_is_not_lost),

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "analyzer/gpu.h"
+#include "analyzer/import/byte_source.h"
 #include "analyzer/import/import.h"
 #include "analyzer/import/kineto_event.h"
 #include "analyzer/load/kernel_name.h"
@@ -125,9 +126,9 @@ static void two_files_are_two_ranks_of_one_run(void **state)
 				    " AND pid = 700 + rank AND transport = 3"),
 		2);
 	assert_int_equal(ask(store, "SELECT count(DISTINCT clock) FROM host"), 2);
-	/* 1700000000 s and 1000 us, where the first step begins */
+	/* 1700000000 s, 7 ns and 1000 us, where the first step begins */
 	assert_int_equal(ask(store, "SELECT realtime_ns FROM clock_sample WHERE monotonic_ns = 0"),
-		INT64_C(1700000000001000000));
+		INT64_C(1700000000001000007));
 	assert_int_equal(
 		ask(store,
 			"SELECT count(*) FROM gpu g JOIN process p ON p.id = g.process_id"
@@ -209,7 +210,7 @@ static void old_layouts_say_the_same_in_other_words(void **state)
 	assert_int_equal(ask(store, "SELECT rank FROM process WHERE size IS NULL"), 3);
 	assert_int_equal(ask(store, "SELECT bytes FROM nccl_op WHERE op = 1 AND dtype = 8"
 				    " AND algorithm = 2"),
-		4 * (394241 + 6));
+		4 * (394241 + 6 + 5));
 	assert_int_equal(ask(store, "SELECT end_ns - start_ns FROM nccl_op"), 190000);
 	assert_int_equal(ask(store, "SELECT stream FROM kernel WHERE device = 0"), 7);
 	assert_int_equal(ask(store, "SELECT count(*) FROM copy WHERE op IN (1, 12)"), 2);
@@ -425,6 +426,55 @@ static void compressed_traces_are_unpacked_on_the_way(void **state)
 	unlink(packed);
 }
 
+/* 12 MB of numbered lines: what lies behind is found again, near or far, but not forever. */
+static void a_compressed_file_can_be_gone_back_in(void **state)
+{
+	enum { LINE = 12, N_LINES = 1 << 20 };
+	char packed[80], line[2 * LINE], found[LINE + 1] = "";
+	static char chunk[1 << 16];
+	struct lw_byte_source *source;
+	uint64_t at = 0, offset;
+	ssize_t n;
+	gzFile file;
+	int i;
+
+	(void)state;
+	snprintf(packed, sizeof(packed), "%s/lines.gz", folder);
+	file = gzopen(packed, "wb1");
+	for (i = 0; i < N_LINES; i++)
+		gzprintf(file, "%011d\n", i);
+	assert_int_equal(gzclose(file), Z_OK);
+	assert_int_equal(lw_byte_source_open(packed, &source), LW_OK);
+	assert_true(lw_byte_source_is_gzip(source));
+	while ((n = lw_byte_source_read(source, chunk, sizeof(chunk), at)) > 0)
+		at += (uint64_t)n;
+	assert_int_equal(at, (uint64_t)LINE * N_LINES);
+	assert_null(lw_byte_source_problem(source));
+	assert_true(lw_byte_source_done_frac(source) > 0.99);
+	for (i = 0; i < 40; i++) {
+		int number = i % 2 ? N_LINES - 1000 : 1000 * i;
+
+		offset = (uint64_t)number * LINE;
+		/* after going back it is forward again from there, and the far end is no longer behind */
+		for (at = i % 2 ? at : offset; at < offset; at += (uint64_t)n) {
+			n = lw_byte_source_read(source, chunk,
+				offset - at < sizeof(chunk) ? offset - at : sizeof(chunk), at);
+			assert_true(n > 0);
+		}
+		n = lw_byte_source_read(source, found, LINE, offset);
+		if (n < 0)
+			break;
+		assert_int_equal(n, LINE);
+		at = offset + LINE;
+		snprintf(line, sizeof(line), "%011d\n", number);
+		assert_string_equal(found, line);
+	}
+	assert_int_equal(i, 32); /* 16 times far back, each time forward again */
+	assert_non_null(strstr(lw_error_text(), "unpack it first"));
+	lw_byte_source_close(source);
+	unlink(packed);
+}
+
 static void archives_are_said_to_be_archives(void **state)
 {
 	char tar[512] = "worker0.json";
@@ -509,6 +559,7 @@ int main(void)
 		cmocka_unit_test(a_pause_of_the_profiler_is_no_step),
 		cmocka_unit_test(files_that_cannot_be_one_run_are_refused),
 		cmocka_unit_test(compressed_traces_are_unpacked_on_the_way),
+		cmocka_unit_test(a_compressed_file_can_be_gone_back_in),
 		cmocka_unit_test(archives_are_said_to_be_archives),
 		cmocka_unit_test(what_cannot_be_used_is_counted),
 		cmocka_unit_test(a_file_that_stops_keeps_what_it_has),
