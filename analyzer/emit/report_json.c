@@ -106,6 +106,9 @@ static void put_model(struct lw_json *json, const struct lw_analysis *analysis)
 	lw_json_object(json, "model");
 	lw_json_figure(json, "alpha_ns", analysis->summary.alpha_ns);
 	lw_json_figure(json, "beta_bytes_per_s", analysis->summary.beta_bytes_per_s);
+	if (analysis->has_fit && !isnan(analysis->fit.figure[LW_FIT_UTILISATION_FRAC].value))
+		lw_json_figure(
+			json, "utilisation_frac", analysis->fit.figure[LW_FIT_UTILISATION_FRAC]);
 	lw_json_string(json, "form", cost ? lw_cost_form_name(cost->form) : NULL);
 	lw_json_array(
 		json, "pieces"); /* of eq. 18: time = per_doubling * log2(D) + ..., or per byte */

@@ -312,6 +312,12 @@ static void print_scaling(FILE *out, const struct lw_analysis *analysis)
 	print_figure(out, "alpha", summary->alpha_ns, lw_ns_format, "fixed cost of an operation");
 	print_figure(
 		out, "beta", summary->beta_bytes_per_s, lw_rate_format, "effective link bandwidth");
+	if (analysis->has_fit && !isnan(analysis->fit.figure[LW_FIT_UTILISATION_FRAC].value))
+		print_figure(out, "utilisation c", analysis->fit.figure[LW_FIT_UTILISATION_FRAC],
+			plain_format,
+			analysis->fit.figure[LW_FIT_UTILISATION_FRAC].why
+				? analysis->fit.figure[LW_FIT_UTILISATION_FRAC].why
+				: "of the peak rate, while it computes");
 	if (analysis->has_fit)
 		print_form(out, &analysis->fit.cost[LW_FIT_COST_WIRE].cost);
 	fputc('\n', out);

@@ -228,6 +228,7 @@ static int32_t step_of(const struct lw_run *run, const struct lw_group *group)
 static void summarize_collectives(const struct lw_run *run, struct lw_summary *summary)
 {
 	double n = 0, bytes = 0, service_ns = 0, n_steps = (double)summary->n_steps;
+	bool one_clock = lw_run_is_one_clock(run);
 	const struct lw_group *group;
 
 	summary->batches_per_step = summary->bytes_per_step = summary->algbw_bytes_per_s =
@@ -241,7 +242,7 @@ static void summarize_collectives(const struct lw_run *run, struct lw_summary *s
 			continue;
 		n++;
 		bytes += (double)group->bytes;
-		service_ns += (double)(group->last_end_ns - group->last_start_ns);
+		service_ns += lw_group_service_ns(run, group, one_clock);
 	}
 	summary->batches_per_step = exact(n / n_steps, LW_MEASURED);
 	summary->bytes_per_step = exact(bytes / n_steps, LW_MEASURED);
