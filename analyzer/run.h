@@ -230,6 +230,12 @@ struct lw_diag {
 		n_more; /* findings of this kind that only count here, as their texts were too many */
 };
 
+struct lw_told { /* load: a hook or an importer that tells of GPUs and NCCL, and how it fared; by name, status */
+	char *name, *detail;  /* detail: "" = none */
+	int status;           /* enum lw_hook_status */
+	uint32_t n_processes; /* that said so */
+};
+
 struct lw_name;
 
 struct lw_run {
@@ -246,6 +252,7 @@ struct lw_run {
 	lw_vec(struct lw_packet_flow) flows; /* load */
 	struct lw_gpu_run gpu;               /* load, gpu */
 	struct lw_network network;           /* network */
+	lw_vec(struct lw_told) told;         /* load */
 	lw_vec(struct lw_diag) diags;
 	int32_t size;       /* ranks of the job; >= ranks.n */
 	bool is_size_known; /* else it is the least that there are */

@@ -71,6 +71,26 @@ static double known(int64_t ns)
 	return ns == LW_NS_UNKNOWN ? (double)NAN : (double)ns;
 }
 
+struct lw_figure lw_summary_unknown(const char *why)
+{
+	return unknown(why);
+}
+
+struct lw_figure lw_summary_exact(double value, enum lw_how how)
+{
+	return exact(value, how);
+}
+
+struct lw_figure lw_summary_mean(const double *values, size_t n, const char *why)
+{
+	return mean_of(values, n, why);
+}
+
+double lw_summary_known(int64_t ns)
+{
+	return known(ns);
+}
+
 /* ---- counted steps ------------------------------------------------------------------------------- */
 
 static size_t n_steps_of(const struct lw_run *run)

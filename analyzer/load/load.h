@@ -132,6 +132,9 @@ int lw_load_cores(struct lw_loader *loader);
 /** lw_load_findings() - tables loss and hook as diags. */
 int lw_load_findings(struct lw_loader *loader);
 
+/** lw_load_told() - what the hooks that tell of GPUs and NCCL said of themselves, and the importer. */
+int lw_load_told(struct lw_loader *loader);
+
 /** lw_load_captures() - what captures miss, as diags. */
 int lw_load_captures(struct lw_loader *loader);
 

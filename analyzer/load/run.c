@@ -201,6 +201,17 @@ static void free_traffic(struct lw_run *run)
 	lw_vec_free(&run->network.ops);
 }
 
+static void free_told(struct lw_run *run)
+{
+	struct lw_told *told;
+
+	lw_vec_foreach (told, &run->told) {
+		free(told->name);
+		free(told->detail);
+	}
+	lw_vec_free(&run->told);
+}
+
 void lw_run_free(struct lw_run *run)
 {
 	struct lw_store **store;
@@ -221,6 +232,7 @@ void lw_run_free(struct lw_run *run)
 	lw_vec_foreach (store, &run->stores)
 		lw_store_close(*store);
 	free_traffic(run);
+	free_told(run);
 	lw_vec_free(&run->stores);
 	lw_vec_free(&run->ranks);
 	lw_vec_free(&run->tensors);
