@@ -136,19 +136,6 @@ static void check_ddp(const struct lw_doctor_patient *patient, struct lw_doctor_
 		lw_doctor_say(answer, LW_DOCTOR_NO, "no torch here");
 }
 
-static void check_nccl(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer)
-{
-	if (lw_probe_needs(&patient->extension_probe, "libnccl"))
-		lw_doctor_say(answer, LW_DOCTOR_YES,
-			"Horovod's batches on NCCL; NCCL's own calls come in a later version");
-	else if (patient->extension[0] &&
-		 lw_probe_count_symbols(patient->extension, "NCCLAllreduce"))
-		lw_doctor_say(answer, LW_DOCTOR_UNSURE,
-			"Horovod has NCCL linked in statically: its batches are seen, NCCL's inside is not");
-	else
-		lw_doctor_say(answer, LW_DOCTOR_NO, "no NCCL here");
-}
-
 static void check_sockets(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer)
 {
 	(void)patient;
@@ -172,10 +159,15 @@ static const struct check {
 	{"mpi", "MPI hook", false, true, check_mpi},
 	{"gloo", "Gloo hook", false, true, check_gloo},
 	{"ddp", "torch DDP hook", false, true, check_ddp},
-	{"nccl", "NCCL", false, true, check_nccl},
+	{"nccl", "NCCL", false, true, lw_doctor_check_nccl},
+	{"nccl_preload", "NCCL by preload", false, true, lw_doctor_check_nccl_preload},
+	{"nccl_plugin", "NCCL profiler plugin", false, true, lw_doctor_check_nccl_plugin},
+	{"nvtx", "NVTX ranges", false, false, lw_doctor_check_nvtx},
+	{"cupti", "CUPTI: GPU work", false, false, lw_doctor_check_cupti},
 	{"socket", "Socket hook", false, true, check_sockets},
 	{"verbs", "RDMA verbs hook", false, false, lw_doctor_check_verbs},
 	{"sample", "NIC and TCP counters", false, false, lw_doctor_check_samplers},
+	{"nvml", "GPU counters", false, false, lw_doctor_check_nvml},
 	{"pcap", "Packet capture", false, false, lw_doctor_check_pcap},
 };
 enum { N_CHECKS = sizeof(checks) / sizeof(checks[0]) };
@@ -218,8 +210,10 @@ int lw_cmd_doctor(int argc, char **argv)
 
 	lw_cli_parse(&argp, argc, argv, ARGP_IN_ORDER, &options);
 	patient.command = options.command;
-	if (patient.command)
+	if (patient.command) {
 		lw_doctor_examine(&patient);
+		lw_doctor_find_nccl(&patient);
+	}
 	if (options.json.is_wanted) {
 		json = lw_json_open();
 		lw_json_object(json, NULL);

@@ -67,21 +67,10 @@ void lw_doctor_check_ring_space(
 			: ": give the container more (--shm-size), or use --ring-records");
 }
 
-/* LAPWING_OUT as the command's words set it (env, mpirun -x), else as the environment does. NULL: not set. */
-static const char *wanted_out(const struct lw_doctor_patient *patient)
-{
-	static const char name[] = LW_ENV_OUT "=";
-
-	for (char **word = patient->command; word && *word; word++)
-		if (!strncmp(*word, name, sizeof(name) - 1))
-			return *word + sizeof(name) - 1;
-	return getenv(LW_ENV_OUT);
-}
-
 /* Under `record` a bad name ends it before the command starts; with the variables alone nobody may say a word. */
 void lw_doctor_check_out(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer)
 {
-	const char *wanted = wanted_out(patient), *slash;
+	const char *wanted = lw_doctor_variable(patient, LW_ENV_OUT), *slash;
 	char path[PATH_MAX], folder[PATH_MAX];
 	struct stat st;
 

@@ -9,13 +9,15 @@
 
 #include "base/units.h"
 #include "collector/cpu.h"
+#include "collector/nvml.h"
 #include "collector/process.h"
 #include "collector/sample_tcp.h"
 #include "collector/sampler.h"
 
 /*
  * Those of the network together not more than two thousandths of a core, with what storing their rows takes. CPU times
- * are of use at any period, but predictions need them: they have their own share, and nobody switches them off.
+ * are of use at any period, but predictions need them: they have their own share, and nobody switches them off. GPUs have
+ * theirs: most of it is what storing about 16 rows a GPU takes.
  */
 static const struct lw_sampler_ops table[] = {
 	{"cpu", 0, LW_NS_PER_S / 2, 0.002, lw_sample_cpu},
@@ -25,6 +27,7 @@ static const struct lw_sampler_ops table[] = {
 	{"tcp_list", 50, 0, 0.0002, lw_sample_tcp_list},
 	{"softnet", 10, 0, 0.0001, lw_sample_softnet},
 	{"ethtool", 10, 0, 0.0001, lw_sample_ethtool},
+	{"nvml", 1, 0, 0.001, lw_sample_nvml},
 };
 enum {
 	N_SAMPLERS = sizeof(table) / sizeof(table[0]),
@@ -285,9 +288,11 @@ static void run_one(struct lw_samplers *samplers, size_t i)
 	size_t n_rows = lw_readings_waiting(samplers->rows);
 
 	samplers->n_failed = 0;
+	samplers->elsewhere_ns = 0;
 	table[i].sample(samplers);
 	schedule->sum.n_failed += samplers->n_failed;
-	charge(samplers, i, lw_clock_id_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns,
+	charge(samplers, i,
+		lw_clock_id_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns + samplers->elsewhere_ns,
 		lw_clock_ns() - wall_ns, lw_readings_waiting(samplers->rows) - n_rows);
 }
 
@@ -417,6 +422,8 @@ void lw_samplers_close(struct lw_samplers *samplers)
 {
 	if (!samplers)
 		return;
+	lw_nvml_stop(samplers->nvml);
+	free(samplers->nvml_look);
 	lw_cpu_close(samplers);
 	lw_tcp_close(samplers);
 	for (size_t i = 0; i < samplers->devices.n; i++)

@@ -109,7 +109,8 @@ static struct lw_series *find_series(
 {
 	struct lw_series added = {.key = counter->key,
 		.bits = (uint8_t)counter->bits,
-		.scale = (uint16_t)counter->scale};
+		.scale = (uint16_t)counter->scale,
+		.is_gauge = counter->is_gauge};
 	struct lw_series *series;
 
 	if (device->next_series < device->series.n &&
@@ -118,7 +119,7 @@ static struct lw_series *find_series(
 	lw_vec_foreach (series, &device->series)
 		if (series->key == counter->key)
 			return series;
-	added.counter = lw_readings_counter(samplers->rows, counter->name, counter->unit);
+	added.counter = lw_readings_counter(samplers->rows, counter);
 	if (added.counter < 0)
 		return NULL;
 	lw_vec_foreach (series, &device->series) {
@@ -162,6 +163,19 @@ static void add_row(struct lw_samplers *samplers, const struct lw_device *device
 	series->row_ns = at_ns;
 }
 
+static void follow_gauge(struct lw_samplers *samplers, struct lw_device *device,
+	struct lw_series *series, int64_t at_ns)
+{
+	int64_t value = lw_counter_first(series->reading, series->scale);
+
+	if (value == series->total)
+		return;
+	if (series->at_ns > series->row_ns)
+		add_row(samplers, device, series, series->at_ns); /* unchanged until here */
+	series->total = value;
+	add_row(samplers, device, series, at_ns);
+}
+
 /* Return: the reading is what the next one is compared with. */
 static bool follow(struct lw_samplers *samplers, struct lw_device *device, struct lw_series *series,
 	bool is_alone, int64_t at_ns)
@@ -172,6 +186,10 @@ static bool follow(struct lw_samplers *samplers, struct lw_device *device, struc
 	if (!series->row_ns) {
 		series->total = lw_counter_first(series->reading, series->scale);
 		add_row(samplers, device, series, at_ns);
+		return true;
+	}
+	if (series->is_gauge) {
+		follow_gauge(samplers, device, series, at_ns);
 		return true;
 	}
 	change = lw_counter_step(
@@ -201,7 +219,7 @@ void lw_device_commit(struct lw_samplers *samplers, struct lw_device *device, in
 
 	device->next_series = 0;
 	lw_vec_foreach (series, &device->series)
-		n_fell += series->has_reading && series->row_ns &&
+		n_fell += series->has_reading && series->row_ns && !series->is_gauge &&
 			  series->reading < series->last_reading;
 	lw_vec_foreach (series, &device->series) {
 		if (!series->has_reading)
@@ -237,7 +255,9 @@ void lw_devices_sweep(struct lw_samplers *samplers, enum lw_device_kind kind,
 	if (samplers->has_refused)
 		lw_samplers_trouble(samplers, "more than %d %s: the others are not sampled",
 			LW_DEVICES_MAX,
-			kind == LW_DEVICE_NIC ? "network interfaces" : "RDMA ports");
+			kind == LW_DEVICE_NIC   ? "network interfaces"
+			: kind == LW_DEVICE_GPU ? "GPUs"
+						: "RDMA ports");
 	samplers->has_refused = false;
 }
 

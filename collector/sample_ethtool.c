@@ -152,7 +152,7 @@ static void read_stats(
 			const struct ethtool_counter *counter = &counters[map->taken[i].counter];
 			uint64_t reading;
 			const struct lw_counter read = {&map->taken[i], map->taken[i].name,
-				counter->unit, counter->bits, counter->scale};
+				counter->unit, counter->bits, counter->scale, false};
 
 			memcpy(&reading, (const char *)stats->data + map->taken[i].position * 8, 8);
 			lw_device_read(samplers, device, &read, reading);

@@ -23,7 +23,7 @@ static const struct nic_counter {
 	size_t offset; /* in struct rtnl_link_stats64 */
 } counters[] = {
 #define LW_NIC(name, unit, bits)                                                                   \
-	{{#name, #name, unit, bits, 1}, offsetof(struct rtnl_link_stats64, name)},
+	{{#name, #name, unit, bits, 1, false}, offsetof(struct rtnl_link_stats64, name)},
 #include "schema/counters.def"
 };
 enum { N_COUNTERS = sizeof(counters) / sizeof(counters[0]) };

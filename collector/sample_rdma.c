@@ -18,7 +18,7 @@ static const struct rdma_counter {
 	struct lw_counter counter;
 	const char *file;
 } counters[] = {
-#define LW_RDMA(name, unit, bits, scale, file) {{file, name, unit, bits, scale}, file},
+#define LW_RDMA(name, unit, bits, scale, file) {{file, name, unit, bits, scale, false}, file},
 #include "schema/counters.def"
 };
 enum { N_COUNTERS = sizeof(counters) / sizeof(counters[0]), LIST_PERIODS = 10, PORTS_MAX = 256 };

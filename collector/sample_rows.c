@@ -26,7 +26,7 @@ enum statement {
 #define COMMA_MARK(column) ", ?"
 
 static const char *const statement_sql[N_STATEMENTS] = {
-	[ADD_COUNTER] = "INSERT INTO counter(name, unit) VALUES(?1, ?2)"
+	[ADD_COUNTER] = "INSERT INTO counter(name, unit, is_gauge) VALUES(?1, ?2, ?3)"
 			" ON CONFLICT(name) DO UPDATE SET unit = unit RETURNING id",
 	[PUT_DEVICE] =
 		"INSERT INTO device(id, host_id, kind, name, number, namespace_key, on_name, mtu_bytes,"
@@ -64,6 +64,7 @@ static const char *const statement_sql[N_STATEMENTS] = {
 
 struct registered {
 	char name[64], unit[16];
+	bool is_gauge;
 	int64_t id; /* its row; 0 = not stored yet */
 };
 
@@ -143,17 +144,18 @@ void lw_readings_close(struct lw_readings *rows)
 
 /* ---- taken in ------------------------------------------------------------------------------------------ */
 
-int lw_readings_counter(struct lw_readings *rows, const char *name, const char *unit)
+int lw_readings_counter(struct lw_readings *rows, const struct lw_counter *counter)
 {
 	struct registered *added = &rows->counters[rows->n_counters];
 
 	for (int i = 0; i < rows->n_counters; i++)
-		if (!strcmp(rows->counters[i].name, name))
+		if (!strcmp(rows->counters[i].name, counter->name))
 			return i;
 	if (rows->n_counters == LW_COUNTERS_MAX)
 		return -1;
-	snprintf(added->name, sizeof(added->name), "%s", name);
-	snprintf(added->unit, sizeof(added->unit), "%s", unit);
+	snprintf(added->name, sizeof(added->name), "%s", counter->name);
+	snprintf(added->unit, sizeof(added->unit), "%s", counter->unit);
+	added->is_gauge = counter->is_gauge;
 	return rows->n_counters++;
 }
 
@@ -263,6 +265,7 @@ static int store_counters(struct lw_readings *rows)
 
 		sqlite3_bind_text(add, 1, rows->counters[i].name, -1, SQLITE_STATIC);
 		sqlite3_bind_text(add, 2, rows->counters[i].unit, -1, SQLITE_STATIC);
+		sqlite3_bind_int(add, 3, rows->counters[i].is_gauge);
 		status = lw_store_step(rows->store, add);
 		if (status < 0)
 			return status;
@@ -274,14 +277,15 @@ static int store_counters(struct lw_readings *rows)
 
 static int store_device(struct lw_readings *rows, struct lw_device *device)
 {
-	static const char *const kinds[] = {"nic", "rdma_port", "softnet"};
+	static const char *const kinds[] = {"nic", "rdma_port", "softnet", "gpu"};
 	sqlite3_stmt *put = rows->own[PUT_DEVICE];
 	int status;
 
 	sqlite3_bind_int64(put, 1, device->id);
 	sqlite3_bind_text(put, 2, kinds[device->kind], -1, SQLITE_STATIC);
 	sqlite3_bind_text(put, 3, device->name, -1, SQLITE_TRANSIENT);
-	bind_known(put, 4, device->number, 0);
+	bind_known(
+		put, 4, device->number, device->kind == LW_DEVICE_GPU ? -1 : 0); /* these from 0 */
 	bind_known(put, 5, (int64_t)device->namespace_key, 0);
 	bind_text(put, 6, device->on_name, false);
 	bind_known(put, 7, device->mtu_bytes, -1);

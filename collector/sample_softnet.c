@@ -10,7 +10,7 @@ static const struct softnet_counter {
 	struct lw_counter counter;
 	unsigned column;
 } counters[] = {
-#define LW_SOFTNET(name, unit, bits, column) {{name, name, unit, bits, 1}, column},
+#define LW_SOFTNET(name, unit, bits, column) {{name, name, unit, bits, 1, false}, column},
 #include "schema/counters.def"
 };
 

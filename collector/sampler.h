@@ -23,14 +23,15 @@ enum {
 	LW_TROUBLES_MAX = 64,  /* different ones that are remembered */
 };
 
-enum lw_device_kind { LW_DEVICE_NIC, LW_DEVICE_RDMA_PORT, LW_DEVICE_SOFTNET };
+enum lw_device_kind { LW_DEVICE_NIC, LW_DEVICE_RDMA_PORT, LW_DEVICE_SOFTNET, LW_DEVICE_GPU };
 
 /* One counter of one device. */
 struct lw_series {
-	const void *key;  /* of the reader's: found without looking at names */
-	int counter;      /* index in the registry */
-	uint8_t bits;     /* it wraps at */
-	uint16_t scale;   /* units a count stands for */
+	const void *key; /* of the reader's: found without looking at names */
+	int counter;     /* index in the registry */
+	uint8_t bits;    /* it wraps at */
+	uint16_t scale;  /* units a count stands for */
+	bool is_gauge;
 	bool has_reading; /* of this pass */
 	uint64_t reading, last_reading;
 	int64_t total;  /* the store's value */
@@ -62,6 +63,7 @@ struct lw_counter {
 	const void *key; /* the same for every reading of it, no other counter's of this device */
 	const char *name, *unit;
 	unsigned bits, scale;
+	bool is_gauge; /* what is at the moment: it also falls */
 };
 
 struct lw_counter_row {
@@ -85,6 +87,8 @@ struct lw_job_process {
 };
 
 struct lw_cpu_known;
+struct lw_nvml;
+struct lw_nvml_look;
 struct lw_readings;
 struct lw_tcp;
 
@@ -101,6 +105,10 @@ struct lw_samplers {
 	lw_vec(struct lw_device *) devices;
 	lw_vec(struct lw_cpu_known *) cpu; /* processes with rings */
 	uint64_t n_failed;                 /* readings, of the sampler that runs */
+	int64_t elsewhere_ns;              /* CPU time that it took in another thread */
+	struct lw_nvml *nvml;              /* NULL = not begun, or cannot be */
+	struct lw_nvml_look *nvml_look;    /* the last one taken */
+	bool is_nvml_slow;                 /* has been said */
 	struct lw_schedule *schedule;
 	double row_ns;     /* what storing one row takes, averaged */
 	int64_t stored_ns; /* rows were stored */
@@ -121,6 +129,7 @@ void lw_sample_nic(struct lw_samplers *samplers);
 void lw_sample_rdma(struct lw_samplers *samplers);
 void lw_sample_softnet(struct lw_samplers *samplers);
 void lw_sample_ethtool(struct lw_samplers *samplers);
+void lw_sample_nvml(struct lw_samplers *samplers);
 void lw_sample_tcp(struct lw_samplers *samplers);
 void lw_sample_tcp_list(struct lw_samplers *samplers);
 
@@ -210,7 +219,7 @@ struct lw_sampler_row {
 int lw_readings_open(struct lw_writer *writer, struct lw_readings **ret_rows);
 void lw_readings_close(struct lw_readings *rows);
 int lw_readings_counter(
-	struct lw_readings *rows, const char *name, const char *unit); /* index; -1 = full */
+	struct lw_readings *rows, const struct lw_counter *counter); /* index; -1 = full */
 int64_t lw_readings_next_device(struct lw_readings *rows);
 int64_t lw_readings_next_connection(struct lw_readings *rows);
 void lw_readings_add_counter(struct lw_readings *rows, const struct lw_counter_row *row);

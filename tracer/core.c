@@ -115,8 +115,10 @@ static void start(void)
 {
 	const char *dir;
 
-	if (lw_epoch) /* a forked child that turned out to be of interest itself */
+	if (lw_epoch) { /* a forked child that turned out to be of interest itself */
 		lw_rings_forget();
+		lw_cupti_forget();
+	}
 	lw_own_pid = (pid_t)syscall(SYS_getpid);
 	place = lw_place_from_environment();
 	dir = lw_ring_dir();
@@ -130,6 +132,7 @@ static void start(void)
 	lw_live = live_page;
 	record_process();
 	record_clock();
+	lw_nvtx_started();
 	lw_tls.busy++; /* what the start itself calls (open, close) is not the job's */
 	lw_collector_wanted(dir);
 	lw_tls.busy--;
@@ -153,6 +156,7 @@ bool lw_activate(enum lw_framework framework, enum lw_transport transport)
 			if (!lw_is_live())
 				start();
 			atomic_store(&is_activating, 0);
+			lw_cupti_activated();
 		}
 	} else if (is_news) {
 		record_process();
@@ -254,6 +258,7 @@ void lw_thread_role(enum lw_thread_role role)
 /* Last totals and last losses. The thread that ends the process may never have recorded before. */
 static void tell_the_rest(void)
 {
+	lw_cupti_flush();
 	lw_horovod_flush();
 	lw_gloo_flush();
 	lw_nccl_flush();

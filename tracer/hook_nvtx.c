@@ -2,275 +2,400 @@
 /*
  * hook_nvtx.c - NVTX ranges and marks of the job, through NVTX_INJECTION64_PATH=.../liblapwing.so.
  *
- * Writes: MARK records (NVTX_RANGE, NVTX_POINT) named "domain/message", in a process that something else
- * made live: a library that merely uses NVTX is no reason to trace its process.
+ * Writes: MARK records (NVTX_RANGE, NVTX_POINT) named "domain/message" with their payload as value, in a process that
+ * something else made live: a library that merely uses NVTX is no reason to trace its process. NCCL is: see
+ * nvtx_nccl.c. A value is the bytes that a payload speaks of, else its first whole number.
  *
- * The ABI is that of nvtx3 (CUDA 10 to 13), taken over as numbers because its headers are not needed to
- * build: export table 1 is {size_t size; int (*get)(int module, void ***table[], unsigned *n)}
- * (nvtxTypes.h, NvtxExportTableCallbacks); modules CORE 1 and CORE2 5, the function numbers below
- * (NvtxCallbackIdCore, NvtxCallbackIdCore2); event attributes as in nvToolsExt.h,
- * nvtxEventAttributes_v2, 48 bytes. The wide-character calls are left alone.
+ * Each call goes on to the other tool that there may be (nvtx_chain.c), whose results the client then gets. It is
+ * called outside the range: a push before ours begins, a pop after ours has ended.
  */
+#include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
 
 #include "tracer/mark.h"
+#include "tracer/mpi_table.h"
+#include "tracer/nvtx.h"
 
-enum { EXPORT_CALLBACKS = 1, MODULE_CORE = 1, MODULE_CORE2 = 5 };
-enum { PAYLOAD_UINT64 = 1, PAYLOAD_INT64 = 2, PAYLOAD_UINT32 = 4, PAYLOAD_INT32 = 5 };
-enum { MESSAGE_ASCII = 1, MESSAGE_WIDE = 2, MESSAGE_REGISTERED = 3 };
+/* ---- what an event says ----------------------------------------------------------------------------- */
 
-struct attributes {
-	uint16_t version, size;
-	uint32_t category;
-	int32_t color_type;
-	uint32_t color;
-	int32_t payload_type, reserved;
-	union {
-		uint64_t u64;
-		int64_t i64;
-		uint32_t u32;
-		int32_t i32;
-	} payload;
-	int32_t message_type;
-	const void *message; /* char *, wchar_t *, or what register_string() gave */
-};
-static_assert(sizeof(struct attributes) == 48, "nvtxEventAttributes_v2");
-
-struct callbacks {
-	size_t size;
-	int (*get)(int module, void ***ret_table, unsigned *ret_n);
+struct said {
+	uint64_t name;
+	int64_t value;
+	const char *text; /* of the message, where it is plain text; NULL elsewhere */
+	struct lw_nvtx_values values;
 };
 
-/* ---- names: domains and registered strings live as long as the process -------------------------- */
-
-static char names[1 << 16];
-static _Atomic size_t names_used = 1;
-
-/* Return: a copy of @text that serves as its handle; NULL when there is no more room (counted). */
-static const char *keep_name(const char *text)
+static int64_t scalar_of(const struct lw_nvtx_attributes *attributes)
 {
-	size_t n = text ? strlen(text) + 1 : 1, at;
-
-	if (n > LW_STRING_MAX_BYTES)
-		n = LW_STRING_MAX_BYTES;
-	at = atomic_fetch_add(&names_used, n);
-	if (at > sizeof(names) - n) {
-		atomic_store(&names_used, sizeof(names));
-		lw_loss(LW_LOSS_TABLE_FULL, 1, "nvtx names");
-		return NULL;
-	}
-	if (text)
-		memcpy(names + at, text, n - 1);
-	return names + at;
-}
-
-static bool is_kept_name(const char *text)
-{
-	return text >= names && text < names + sizeof(names);
-}
-
-/* String id of "domain/message"; what is not plain ASCII in a wide message becomes '?'. */
-static uint64_t full_name(const char *domain, int type, const void *message)
-{
-	char text[LW_STRING_MAX_BYTES];
-	size_t n = 0;
-
-	if (domain && is_kept_name(domain)) {
-		n = strnlen(domain, sizeof(text) / 2);
-		memcpy(text, domain, n);
-		text[n++] = '/';
-	}
-	if (!message || (type == MESSAGE_REGISTERED && !is_kept_name(message)))
-		return lw_string(text, n);
-	if (type == MESSAGE_WIDE) {
-		for (const wchar_t *at = message; *at && n < sizeof(text); at++)
-			text[n++] = *at > 0 && *at < 128 ? (char)*at : '?';
-	} else if (type == MESSAGE_ASCII || type == MESSAGE_REGISTERED) {
-		size_t part = strnlen(message, sizeof(text) - n);
-
-		memcpy(text + n, message, part);
-		n += part;
-	}
-	return lw_string(text, n);
-}
-
-static uint64_t name_of(const char *domain, const struct attributes *attributes)
-{
-	if (!attributes || attributes->size < sizeof(*attributes))
-		return full_name(domain, 0, NULL);
-	return full_name(domain, attributes->message_type, attributes->message);
-}
-
-static int64_t value_of(const struct attributes *attributes)
-{
-	if (!attributes || attributes->size < sizeof(*attributes))
-		return 0;
 	switch (attributes->payload_type) {
-	case PAYLOAD_UINT64:
-	case PAYLOAD_INT64:
+	case LW_NVTX_PAYLOAD_UINT64:
+	case LW_NVTX_PAYLOAD_INT64:
 		return attributes->payload.i64;
-	case PAYLOAD_UINT32:
+	case LW_NVTX_PAYLOAD_UINT32:
 		return attributes->payload.u32;
-	case PAYLOAD_INT32:
+	case LW_NVTX_PAYLOAD_INT32:
 		return attributes->payload.i32;
 	}
 	return 0;
 }
 
+static void read_message(const void *domain, int type, const void *message, struct said *said)
+{
+	if (type == LW_NVTX_ASCII)
+		said->text = message;
+	else if (type == LW_NVTX_REGISTERED)
+		said->text = lw_nvtx_text(LW_NVTX_STRINGS, message);
+	said->name = lw_nvtx_name(domain, type, message, &said->values, &said->value);
+}
+
+static struct said read_payload(
+	const void *domain, const struct lw_nvtx_payload *payloads, size_t n)
+{
+	struct said said = {0};
+
+	lw_nvtx_read(domain, payloads, n, &said.values);
+	said.value =
+		said.values
+			.at[lw_nvtx_has(&said.values, LW_NVTX_FIELD_BYTES) ? LW_NVTX_FIELD_BYTES
+									   : LW_NVTX_FIELD_FIRST];
+	read_message(domain, 0, NULL, &said);
+	return said;
+}
+
+static struct said read_event(const void *domain, const struct lw_nvtx_attributes *attributes)
+{
+	struct said said = {0};
+
+	if (!attributes || attributes->size < sizeof(*attributes))
+		return read_payload(domain, NULL, 0);
+	if (attributes->payload_type == LW_NVTX_PAYLOAD_EXTENDED)
+		/* the address travels as a number; a count of 0 is what older clients leave there */
+		said = read_payload(domain,
+			(const struct lw_nvtx_payload *)(uintptr_t)attributes->payload.u64,
+			attributes->n_payloads > 0 ? (size_t)attributes->n_payloads : 1);
+	else
+		said.value = scalar_of(attributes);
+	read_message(domain, attributes->message_type, attributes->message, &said);
+	return said;
+}
+
+static struct said read_text(int type, const void *text)
+{
+	struct said said = {0};
+
+	read_message(NULL, type, text, &said);
+	return said;
+}
+
 /* ---- ranges that begin on one thread and end on another ------------------------------------------ */
 
-enum { STARTED_MAX = 256 };
+enum {
+	START_BUCKETS = 512
+}; /* of LW_TABLE_WAYS: Horovod has one open for each tensor that waits */
 static struct {
-	_Atomic uint64_t id; /* 0 = free; the low byte is the place in this table */
-	struct lw_range range;
-} started[STARTED_MAX];
+	_Alignas(64) _Atomic uintptr_t keys[START_BUCKETS * LW_TABLE_WAYS];
+	struct lw_range ranges[START_BUCKETS * LW_TABLE_WAYS];
+} started;
 
-static uint64_t start_range(uint64_t name, int64_t value)
+static const uint64_t NO_RANGE = UINT64_MAX; /* what Horovod takes for none, too */
+
+static uintptr_t key_of(uint64_t id)
+{
+	return (uintptr_t)id + 2; /* other tools may count from 0 */
+}
+
+/* @id: the other tool's, NULL = there is none, and ours is made. Return: the id that the client is given. */
+static uint64_t start_range(const struct said *said, const uint64_t *id)
 {
 	static _Atomic uint64_t n_started;
-	uint64_t serial = atomic_fetch_add(&n_started, 1) + 1;
+	const struct lw_table table = {started.keys, START_BUCKETS};
+	uint64_t own = id ? *id : atomic_fetch_add(&n_started, 1) + 1;
+	uint32_t probe = 0;
+	int32_t slot = -1;
 
-	for (uint64_t tried = 0; tried < STARTED_MAX; tried++) {
-		uint64_t at = (serial + tried) % STARTED_MAX, none = 0;
-		uint64_t id = serial * STARTED_MAX + at;
-
-		if (!atomic_compare_exchange_strong(&started[at].id, &none, UINT64_MAX))
-			continue;
-		started[at].range = (struct lw_range){
-			.t0_ns = lw_is_live() ? lw_now_ns() : 0, .name = name, .value = value};
-		/* pairs with the exchange in end_range: the range is whole when its id shows */
-		atomic_store(&started[at].id, id);
-		return id;
+	/* one that repeats ids of open ranges, or has no ids, cannot be followed */
+	if (key_of(own) > LW_TABLE_CLAIMED && lw_table_find(&table, key_of(own), &probe) < 0)
+		slot = lw_table_claim(&table, key_of(own));
+	if (slot < 0) {
+		lw_loss(LW_LOSS_TABLE_FULL, 1, "nvtx ranges");
+		return id ? *id : NO_RANGE;
 	}
-	lw_loss(LW_LOSS_TABLE_FULL, 1, "nvtx ranges");
-	return UINT64_MAX;
+	started.ranges[slot] = (struct lw_range){
+		.t0_ns = lw_is_live() ? lw_now_ns() : 0, .name = said->name, .value = said->value};
+	lw_table_publish(&table, slot, key_of(own));
+	return own;
 }
 
 static void end_range(uint64_t id)
 {
-	struct lw_range range = started[id % STARTED_MAX].range;
-	uint64_t expected = id;
+	const struct lw_table table = {started.keys, START_BUCKETS};
+	uintptr_t expected = key_of(id);
+	struct lw_range range;
+	uint32_t probe = 0;
+	int32_t slot;
 
-	if (id == UINT64_MAX ||
-		!atomic_compare_exchange_strong(&started[id % STARTED_MAX].id, &expected, 0))
+	slot = expected > LW_TABLE_CLAIMED ? lw_table_find(&table, expected, &probe) : -1;
+	if (slot < 0)
 		return;
-	if (range.t0_ns)
+	range = started.ranges[slot];
+	/* ended by two threads at once: one of them has it */
+	if (!atomic_compare_exchange_strong(&started.keys[slot], &expected, 0))
+		return;
+	if (range.t0_ns && lw_is_live())
 		lw_mark_record(
 			LW_MARK_NVTX_RANGE, range.t0_ns, lw_now_ns(), range.name, range.value);
 }
 
-/* ---- what NVTX calls ------------------------------------------------------------------------------ */
+/* ---- ranges of one thread ---------------------------------------------------------------------------- */
 
-static void record_point(uint64_t name, int64_t value)
+static void record_point(const struct said *said)
 {
 	int64_t now_ns = lw_now_ns();
 
+	lw_nvtx_tell();
 	if (lw_is_live())
-		lw_mark_record(LW_MARK_NVTX_POINT, now_ns, now_ns, name, value);
+		lw_mark_record(LW_MARK_NVTX_POINT, now_ns, now_ns, said->name, said->value);
 }
 
-static void mark_text(const char *text)
+/* @is_nccl: asked before *@said was read, as a text that is read before the process is live is lost */
+static int push_range(const void *domain, bool is_nccl, const struct said *said)
 {
-	record_point(full_name(NULL, MESSAGE_ASCII, text), 0);
+	int level = lw_ranges_push(domain, said->name, said->value);
+
+	lw_nvtx_tell();
+	if (is_nccl && said->text)
+		lw_nvtx_nccl_push(said->text, level, &said->values);
+	return level;
 }
 
-static void domain_mark(const char *domain, const struct attributes *attributes)
+static int pop_range(const void *domain, const struct said *said)
 {
-	record_point(name_of(domain, attributes), value_of(attributes));
+	int level = lw_ranges_pop(domain, LW_MARK_NVTX_RANGE);
+
+	if (lw_nvtx_nccl_is(domain))
+		lw_nvtx_nccl_pop(level, said ? &said->values : NULL);
+	return level;
 }
 
-static void mark(const struct attributes *attributes)
-{
-	domain_mark(NULL, attributes);
-}
+/* ---- what NVTX calls ------------------------------------------------------------------------------ */
 
-static int push_text(const char *text)
-{
-	return lw_ranges_push(NULL, full_name(NULL, MESSAGE_ASCII, text), 0);
-}
+/* The other tool's function behind @function, of its type; NULL = none. */
+#define NEXT(function, CALL) ((__typeof__(&(function)))lw_nvtx_next(LW_NVTX_##CALL))
 
-static int domain_push(const char *domain, const struct attributes *attributes)
-{
-	return lw_ranges_push(domain, name_of(domain, attributes), value_of(attributes));
-}
+/*
+ * One function for each call: X(function, CALL, domain, what it says, parameters, arguments). Which of them are
+ * texts, events or payloads, in a domain or not, is all that tells those of a kind apart.
+ */
+#define LW_TEXT(type)  read_text(type, text), (const char *text), (text)
+#define LW_WIDE        read_text(LW_NVTX_WIDE, text), (const wchar_t *text), (text)
+#define LW_EVENT_PLAIN read_event(NULL, event), (const struct lw_nvtx_attributes *event), (event)
+#define LW_EVENT_IN_DOMAIN                                                                         \
+	read_event(domain, event), (const void *domain, const struct lw_nvtx_attributes *event),   \
+		(domain, event)
+#define LW_PAYLOAD                                                                                 \
+	read_payload(domain, payloads, n),                                                         \
+		(const void *domain, const struct lw_nvtx_payload *payloads, size_t n),            \
+		(domain, payloads, n)
 
-static int push(const struct attributes *attributes)
-{
-	return domain_push(NULL, attributes);
-}
+#define MARK(...) MARK_(__VA_ARGS__)
+#define MARK_(function, CALL, domain, said_, parameters, arguments)                                \
+	static void function parameters                                                            \
+	{                                                                                          \
+		const struct said said = said_;                                                    \
+                                                                                                   \
+		record_point(&said);                                                               \
+		if (NEXT(function, CALL))                                                          \
+			NEXT(function, CALL) arguments;                                            \
+	}
+MARK(mark_a, MARK_A, NULL, LW_TEXT(LW_NVTX_ASCII))
+MARK(mark_w, MARK_W, NULL, LW_WIDE)
+MARK(mark, MARK, NULL, LW_EVENT_PLAIN)
+MARK(domain_mark, DOMAIN_MARK, domain, LW_EVENT_IN_DOMAIN)
+MARK(mark_payload, MARK_PAYLOAD, domain, LW_PAYLOAD)
 
-static int domain_pop(const char *domain)
-{
-	return lw_ranges_pop(domain, LW_MARK_NVTX_RANGE);
-}
+#define PUSH(...) PUSH_(__VA_ARGS__)
+#define PUSH_(function, CALL, domain, said_, parameters, arguments)                                \
+	static int function parameters                                                             \
+	{                                                                                          \
+		int(*next) parameters = NEXT(function, CALL);                                      \
+		int theirs = next ? next arguments : 0, own;                                       \
+		bool is_nccl = lw_nvtx_nccl_is(domain);                                            \
+		const struct said said = said_;                                                    \
+                                                                                                   \
+		own = push_range(domain, is_nccl, &said);                                          \
+		return next ? theirs : own;                                                        \
+	}
+PUSH(push_a, PUSH_A, NULL, LW_TEXT(LW_NVTX_ASCII))
+PUSH(push_w, PUSH_W, NULL, LW_WIDE)
+PUSH(push, PUSH, NULL, LW_EVENT_PLAIN)
+PUSH(domain_push, DOMAIN_PUSH, domain, LW_EVENT_IN_DOMAIN)
+PUSH(push_payload, PUSH_PAYLOAD, domain, LW_PAYLOAD)
+
+#define START(...) START_(__VA_ARGS__)
+#define START_(function, CALL, domain, said_, parameters, arguments)                               \
+	static uint64_t function parameters                                                        \
+	{                                                                                          \
+		uint64_t(*next) parameters = NEXT(function, CALL);                                 \
+		uint64_t theirs = next ? next arguments : 0;                                       \
+		const struct said said = said_;                                                    \
+                                                                                                   \
+		lw_nvtx_tell();                                                                    \
+		return start_range(&said, next ? &theirs : NULL);                                  \
+	}
+START(start_a, START_A, NULL, LW_TEXT(LW_NVTX_ASCII))
+START(start_w, START_W, NULL, LW_WIDE)
+START(start, START, NULL, LW_EVENT_PLAIN)
+START(domain_start, DOMAIN_START, domain, LW_EVENT_IN_DOMAIN)
+START(start_payload, START_PAYLOAD, domain, LW_PAYLOAD)
 
 static int pop(void)
 {
-	return domain_pop(NULL);
+	int (*next)(void) = NEXT(pop, POP);
+	int own = pop_range(NULL, NULL);
+
+	return next ? next() : own;
 }
 
-static uint64_t start_text(const char *text)
+static int domain_pop(const void *domain)
 {
-	return start_range(full_name(NULL, MESSAGE_ASCII, text), 0);
+	int (*next)(const void *) = NEXT(domain_pop, DOMAIN_POP);
+	int own = pop_range(domain, NULL);
+
+	return next ? next(domain) : own;
 }
 
-static uint64_t domain_start(const char *domain, const struct attributes *attributes)
+static int pop_payload(const void *domain, const struct lw_nvtx_payload *payloads, size_t n)
 {
-	return start_range(name_of(domain, attributes), value_of(attributes));
+	int (*next)(const void *, const struct lw_nvtx_payload *, size_t) =
+		NEXT(pop_payload, POP_PAYLOAD);
+	const struct said said = read_payload(domain, payloads, n);
+	int own = pop_range(domain, &said);
+
+	return next ? next(domain, payloads, n) : own;
 }
 
-static uint64_t start(const struct attributes *attributes)
+static void end(uint64_t id)
 {
-	return domain_start(NULL, attributes);
-}
-
-static void domain_end(const char *domain, uint64_t id)
-{
-	(void)domain;
 	end_range(id);
+	if (NEXT(end, END))
+		NEXT(end, END)(id);
 }
 
-static const char *register_string(const char *domain, const char *text)
+static void domain_end(const void *domain, uint64_t id)
 {
-	(void)domain;
-	return keep_name(text);
+	end_range(id);
+	if (NEXT(domain_end, DOMAIN_END))
+		NEXT(domain_end, DOMAIN_END)(domain, id);
 }
 
-typedef void (*any_fn)(void);
+static void end_payload(
+	const void *domain, uint64_t id, const struct lw_nvtx_payload *payloads, size_t n)
+{
+	end_range(id);
+	if (NEXT(end_payload, END_PAYLOAD))
+		NEXT(end_payload, END_PAYLOAD)(domain, id, payloads, n);
+}
 
-static const struct {
-	int module;
-	unsigned number;
-	any_fn function;
-} handlers[] = {
-	{MODULE_CORE, 1, (any_fn)mark}, {MODULE_CORE, 2, (any_fn)mark_text},
-	{MODULE_CORE, 4, (any_fn)start}, {MODULE_CORE, 5, (any_fn)start_text},
-	{MODULE_CORE, 7, (any_fn)end_range}, {MODULE_CORE, 8, (any_fn)push},
-	{MODULE_CORE, 9, (any_fn)push_text}, {MODULE_CORE, 11, (any_fn)pop},
-	{MODULE_CORE2, 1, (any_fn)domain_mark}, {MODULE_CORE2, 2, (any_fn)domain_start},
-	{MODULE_CORE2, 3, (any_fn)domain_end}, {MODULE_CORE2, 4, (any_fn)domain_push},
-	{MODULE_CORE2, 5, (any_fn)domain_pop}, {MODULE_CORE2, 10, (any_fn)register_string},
-	{MODULE_CORE2, 12, (any_fn)keep_name}, /* DomainCreateA */
+/* ---- handles ------------------------------------------------------------------------------------------ */
+
+/* The client is given @theirs where there is another tool, and its @text is known by that, too. */
+static const void *give_handle(
+	enum lw_nvtx_names kind, const char *text, bool is_next, const void *theirs)
+{
+	if (!is_next)
+		return text;
+	lw_nvtx_alias(kind, theirs, text);
+	return theirs;
+}
+
+#define CREATE(function, CALL, kind, type, parameters, arguments)                                  \
+	static const void *function parameters                                                     \
+	{                                                                                          \
+		const void *(*next)parameters = NEXT(function, CALL);                              \
+		const void *theirs = next ? next arguments : NULL;                                 \
+                                                                                                   \
+		return give_handle(kind, lw_nvtx_keep(type, text), next != NULL, theirs);          \
+	}
+CREATE(create_a, CREATE_A, LW_NVTX_DOMAINS, LW_NVTX_ASCII, (const char *text), (text))
+CREATE(create_w, CREATE_W, LW_NVTX_DOMAINS, LW_NVTX_WIDE, (const wchar_t *text), (text))
+CREATE(register_a, REGISTER_A, LW_NVTX_STRINGS, LW_NVTX_ASCII,
+	(const void *domain, const char *text), (domain, text))
+CREATE(register_w, REGISTER_W, LW_NVTX_STRINGS, LW_NVTX_WIDE,
+	(const void *domain, const wchar_t *text), (domain, text))
+
+static uint64_t add_schema(const void *domain, const struct lw_nvtx_schema *schema)
+{
+	uint64_t (*next)(const void *, const struct lw_nvtx_schema *) = NEXT(add_schema, SCHEMA);
+	uint64_t theirs = next ? next(domain, schema) : 0, own = lw_nvtx_schema_add(domain, schema);
+
+	if (next)
+		lw_nvtx_schema_alias(domain, own, theirs);
+	return next ? theirs : own;
+}
+
+static uint64_t add_enum(const void *domain, const struct lw_nvtx_enum *definition)
+{
+	uint64_t (*next)(const void *, const struct lw_nvtx_enum *) = NEXT(add_enum, ENUM);
+	uint64_t theirs = next ? next(domain, definition) : 0,
+		 own = lw_nvtx_enum_add(domain, definition);
+
+	if (next)
+		lw_nvtx_schema_alias(domain, own, theirs);
+	return next ? theirs : own;
+}
+
+/* ---- the ways in ---------------------------------------------------------------------------------------- */
+
+static const lw_nvtx_fn functions[LW_NVTX_N_CALLS] = {
+	[LW_NVTX_MARK] = (lw_nvtx_fn)mark,
+	[LW_NVTX_MARK_A] = (lw_nvtx_fn)mark_a,
+	[LW_NVTX_MARK_W] = (lw_nvtx_fn)mark_w,
+	[LW_NVTX_START] = (lw_nvtx_fn)start,
+	[LW_NVTX_START_A] = (lw_nvtx_fn)start_a,
+	[LW_NVTX_START_W] = (lw_nvtx_fn)start_w,
+	[LW_NVTX_END] = (lw_nvtx_fn)end,
+	[LW_NVTX_PUSH] = (lw_nvtx_fn)push,
+	[LW_NVTX_PUSH_A] = (lw_nvtx_fn)push_a,
+	[LW_NVTX_PUSH_W] = (lw_nvtx_fn)push_w,
+	[LW_NVTX_POP] = (lw_nvtx_fn)pop,
+	[LW_NVTX_DOMAIN_MARK] = (lw_nvtx_fn)domain_mark,
+	[LW_NVTX_DOMAIN_START] = (lw_nvtx_fn)domain_start,
+	[LW_NVTX_DOMAIN_END] = (lw_nvtx_fn)domain_end,
+	[LW_NVTX_DOMAIN_PUSH] = (lw_nvtx_fn)domain_push,
+	[LW_NVTX_DOMAIN_POP] = (lw_nvtx_fn)domain_pop,
+	[LW_NVTX_REGISTER_A] = (lw_nvtx_fn)register_a,
+	[LW_NVTX_REGISTER_W] = (lw_nvtx_fn)register_w,
+	[LW_NVTX_CREATE_A] = (lw_nvtx_fn)create_a,
+	[LW_NVTX_CREATE_W] = (lw_nvtx_fn)create_w,
+	[LW_NVTX_SCHEMA] = (lw_nvtx_fn)add_schema,
+	[LW_NVTX_ENUM] = (lw_nvtx_fn)add_enum,
+	[LW_NVTX_MARK_PAYLOAD] = (lw_nvtx_fn)mark_payload,
+	[LW_NVTX_PUSH_PAYLOAD] = (lw_nvtx_fn)push_payload,
+	[LW_NVTX_POP_PAYLOAD] = (lw_nvtx_fn)pop_payload,
+	[LW_NVTX_START_PAYLOAD] = (lw_nvtx_fn)start_payload,
+	[LW_NVTX_END_PAYLOAD] = (lw_nvtx_fn)end_payload,
 };
 
-int InitializeInjectionNvtx2(const void *(*get_export_table)(uint32_t id));
+int InitializeInjectionNvtx2(lw_nvtx_export_fn get_export_table);
+int InitializeInjectionNvtxExtension(struct lw_nvtx_module *module);
 
 /* NVTX calls this once per copy of itself in the process, at its first use. Return: 1 = attached. */
-LW_EXPORT int InitializeInjectionNvtx2(const void *(*get_export_table)(uint32_t id))
+LW_EXPORT int InitializeInjectionNvtx2(lw_nvtx_export_fn get_export_table)
 {
-	const struct callbacks *callbacks = get_export_table(EXPORT_CALLBACKS);
+	return lw_nvtx_attach(get_export_table, lw_hook_wanted("nvtx") ? functions : NULL);
+}
 
-	if (!lw_hook_wanted("nvtx") || !callbacks || callbacks->size < sizeof(*callbacks))
-		return 0;
-	for (size_t i = 0; i < sizeof(handlers) / sizeof(handlers[0]); i++) {
-		void **table; /* of pointers to the client's function pointers */
-		unsigned n = 0;
+/* And this once per extension that is used, of each copy. */
+LW_EXPORT int InitializeInjectionNvtxExtension(struct lw_nvtx_module *module)
+{
+	return lw_nvtx_attach_extension(module, lw_hook_wanted("nvtx") ? functions : NULL);
+}
 
-		if (!callbacks->get(handlers[i].module, &table, &n))
-			return 0;
-		if (handlers[i].number < n && table[handlers[i].number])
-			*(any_fn *)table[handlers[i].number] = handlers[i].function;
-	}
-	return 1;
+/* A launcher inside the job, a profiler, may have named another tool after `lapwing record` did. */
+void lw_nvtx_started(void)
+{
+	const char *path = getenv("NVTX_INJECTION64_PATH");
+
+	if (path && *path && !strstr(path, "liblapwing") && lw_hook_wanted("nvtx"))
+		lw_hook_report("nvtx", LW_HOOK_REFUSED, 0, path);
 }

@@ -50,8 +50,14 @@ void lw_place_confirmed(int32_t rank, int32_t size);
 int32_t lw_rank_known(void);
 
 /**
+ * lw_has_traced_ancestor() - is a process that this one descends from traced? Then its launcher's variables may
+ * have been meant for that one: a helper has them too. Not for hot paths.
+ */
+bool lw_has_traced_ancestor(void);
+
+/**
  * lw_hook_wanted() - does LAPWING_HOOKS allow the hook @name? "mpi", "horovod", "gloo", "ddp", "socket",
- * "wait", "mark", "nvtx", "verbs", "nccl".
+ * "wait", "mark", "nvtx", "verbs", "cupti", "nccl".
  */
 bool lw_hook_wanted(const char *name);
 
@@ -75,6 +81,23 @@ struct lw_nccl_thread {        /* where in NCCL's API this thread is: nccl.h */
 	bool is_launching;     /* inside of the outermost ncclGroupEnd() */
 };
 
+struct lw_nccl_range {     /* the function of NCCL's whose NVTX range is open on this thread */
+	uint64_t call;     /* of lw_nccl_call_begin() */
+	uint64_t comm;     /* as its payload names it, 0 = not known */
+	int32_t level;     /* so many ranges of NCCL's domain are around it */
+	uint16_t function; /* which, from 1; 0 = none is open */
+};
+
+enum { LW_NCCL_AWAITED_MAX = 16 };
+
+struct lw_nccl_awaited { /* communicators whose handles NCCL gives at the end of a group */
+	uint32_t n;
+	struct {
+		void **handle;
+		struct lw_nccl_comm *comm;
+	} at[LW_NCCL_AWAITED_MAX];
+};
+
 /** lw_probe_budget_ns - how long a probe may take, from LAPWING_PROBE; 0 = none is asked for. */
 extern int64_t lw_probe_budget_ns;
 
@@ -86,6 +109,10 @@ struct lw_thread_memory {
 	uint32_t n_overflow; /* pushed on top of a full stack: counted as lost, popped in silence */
 	struct lw_range ranges[LW_RANGES_MAX];
 	struct lw_nccl_thread nccl;
+	struct lw_nccl_range nccl_range;
+	uint32_t in_nccl; /* > 0: inside a wrapper of hook_nccl.c, which tells of the call itself */
+	uint64_t nccl_named; /* inside of it: the communicator that NVTX spoke of last, 0 = none */
+	struct lw_nccl_awaited nccl_awaited;
 };
 
 /** lw_thread_memory() - this thread's, mapped at the first call. Return: NULL = no memory. */
@@ -119,6 +146,15 @@ void lw_record(const struct lw_event *event);
  */
 uint64_t lw_string(const char *text, size_t n);
 uint64_t lw_string_z(const char *text); /* of a terminated text */
+
+/** lw_string_known() - lw_string() of a text whose @id = lw_string_id(text, n) is known; n fits. Return: @id. */
+uint64_t lw_string_known(uint64_t id, const char *text, size_t n);
+
+/**
+ * lw_record_room() - for a thread of the tracer's own: wait until its ring has room for @n records.
+ * Return: what is left of @patience_ns; 0 = none, and the ring may be full still.
+ */
+int64_t lw_record_room(uint32_t n, int64_t patience_ns);
 
 /** lw_loss() - count something that this tracer knows it did not record. @where: static text or NULL. */
 void lw_loss(enum lw_loss_reason reason, uint64_t n, const char *where);
@@ -234,6 +270,10 @@ void lw_sockets_flush(enum lw_sample_why why); /* hook_socket.c: totals of every
 void lw_gloo_flush(void);                      /* hook_gloo.c: collectives that never ended */
 void lw_horovod_flush(void);                   /* hook_horovod_cycle.c: rounds not yet told */
 void lw_verbs_flush(void);                     /* verbs_table.c: requests that never completed */
-void lw_nccl_flush(void);                      /* hook_nccl_plugin.c: operations under way */
+void lw_cupti_flush(void);     /* hook_cupti.c: what CUPTI has not handed over yet */
+void lw_cupti_activated(void); /* this process is traced from now on */
+void lw_cupti_forget(void);    /* a forked child is to be traced: CUPTI was its parent's */
+void lw_nccl_flush(void);      /* hook_nccl_plugin.c: operations under way */
+void lw_nvtx_started(void);    /* hook_nvtx.c: who has NVTX, when the process becomes live */
 
 #endif /* LAPWING_TRACER_TRACER_H */

@@ -88,6 +88,9 @@ CREATE TABLE nccl_net(           -- which queue pair or socket carried it
     n INTEGER NOT NULL           -- work requests or calls
 ) STRICT;
 
+-- Table device has GPUs too: kind 'gpu', number = as NVML counts them, on_name = PCI bus id, as in gpu.pci_id.
+ALTER TABLE counter ADD COLUMN is_gauge INTEGER NOT NULL DEFAULT 0; -- 1: what is at the moment, it also falls
+
 CREATE VIEW v_kernel AS          -- sums by rank and name
     SELECT p.rank AS rank, s.text AS name, count(*) AS n, sum(k.end_ns - k.start_ns) AS duration_ns
     FROM kernel k JOIN thread t ON t.id = k.thread_id JOIN process p ON p.id = t.process_id

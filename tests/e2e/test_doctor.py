@@ -26,10 +26,10 @@ def doctor(*command, code=0, **environment):
     return {check["id"]: check for check in answer["checks"]}
 
 
-def build(folder, name, *flags):
+def build(folder, name, *flags, text="int main(void) { return 0; }\n"):
     source = os.path.join(folder, name + ".c")
     with open(source, "w") as file:
-        file.write("int main(void) { return 0; }\n")
+        file.write(text)
     program = os.path.join(folder, name)
     subprocess.run(["cc", source, "-o", program, *flags], check=True)
     return program
@@ -69,6 +69,67 @@ def bad_output(folder):
         assert db.execute("SELECT count(*) FROM summary WHERE name = 'form'").fetchall() == [(1,)]
 
 
+def which_nccl(folder):
+    """How NCCL is linked, its version, and which ways in are open, without running anything of it."""
+    body = "int ncclAllReduce(void) { return 0; }\nconst char *text = \"NCCL version %s+cuda12.2\";\n"
+    main_too = body + "int main(void) { return ncclAllReduce() + !text; }\n"
+    library = build(folder, "libnccl.so.2", "-shared", "-fPIC", "-Wl,-soname,libnccl.so.2", text=body % "2.29.3")
+    dynamic = build(folder, "dynamic", library, text="int ncclAllReduce(void);\nint main(void) { return ncclAllReduce(); }\n")
+    here = {"LD_LIBRARY_PATH": folder}
+    checks = doctor(dynamic, **here)
+    assert checks["nccl"]["verdict"] == "yes" and "2.29.3" in checks["nccl"]["text"] and library in checks["nccl"]["text"], checks["nccl"]
+    assert checks["nccl_preload"]["verdict"] == "yes", checks["nccl_preload"]
+    assert checks["nccl_plugin"]["verdict"] == "yes" and "version 6" in checks["nccl_plugin"]["text"], checks["nccl_plugin"]
+    for version, plugin in ("2.28.9", "version 5"), ("2.27.7", "version 4"), ("2.26.2", "version 3"), ("2.25.1", "version 2"), ("2.23.4", "version 1"):
+        checks = doctor(build(folder, "exported", "-rdynamic", text=main_too % version))
+        assert checks["nccl_preload"]["verdict"] == "yes" and "static" in checks["nccl"]["text"], checks["nccl_preload"]
+        assert checks["nccl_plugin"]["verdict"] == "yes" and plugin in checks["nccl_plugin"]["text"], (version, checks["nccl_plugin"])
+    checks = doctor(build(folder, "hidden", text=main_too % "2.19.3"))
+    assert checks["nccl"]["verdict"] == "yes" and "2.19.3" in checks["nccl"]["text"], checks["nccl"]
+    assert checks["nccl_preload"]["verdict"] == "no" and checks["nccl_plugin"]["verdict"] == "no", checks["nccl_plugin"]
+    checks = doctor(dynamic, **here, NCCL_PROFILER_PLUGIN="inspector")
+    assert checks["nccl_plugin"]["verdict"] == "no" and "inspector" in checks["nccl_plugin"]["text"], checks["nccl_plugin"]
+    checks = doctor("env", "NCCL_PROFILER_PLUGIN=none", dynamic, **here)
+    assert checks["nccl_plugin"]["verdict"] == "no" and "none" in checks["nccl_plugin"]["text"], checks["nccl_plugin"]
+    os.remove(library)
+    checks = doctor(build(folder, "empty"), **here)
+    if checks["nccl"]["verdict"] == "no":  # no real one on this machine either
+        assert checks["nccl_preload"]["verdict"] == checks["nccl_plugin"]["verdict"] == "no"
+    else:
+        assert checks["nccl"]["verdict"] == "unsure" and "libnccl.so.2" in checks["nccl"]["text"], checks["nccl"]
+
+
+def who_has_the_gpu(folder):
+    """Driver, CUPTI, NVTX and NVML, and who else is there."""
+    assert doctor("ls")["nvtx"]["verdict"] == "yes"
+    other = build(folder, "libtool.so", "-shared", "-fPIC")
+    told = doctor("ls", NVTX_INJECTION64_PATH=other)["nvtx"]
+    assert told["verdict"] == "yes" and "goes on to " + other in told["text"], told
+    told = doctor("ls", NVTX_INJECTION64_PATH="/nowhere/libtool.so")["nvtx"]
+    assert told["verdict"] == "unsure" and "/nowhere/libtool.so" in told["text"], told
+    assert "not NCCL's own" in doctor("env", "NCCL_NVTX_DISABLE=1", "ls")["nvtx"]["text"]
+
+    none, cuda = doctor("ls"), "int cuDriverGetVersion(int *v) { *v = 13000; return %d; }\n"
+    if none["cupti"]["verdict"] == "no" and "libcuda.so.1" in none["cupti"]["text"]:
+        for result, words in (34, "the stub"), (3, "error 3"), (0, "/dev/nvidiactl"):
+            build(folder, "libcuda.so.1", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", text=cuda % result)
+            told = doctor("ls", LD_LIBRARY_PATH=folder)["cupti"]
+            assert told["verdict"] == "no" and words in told["text"], (result, told)
+        os.remove(os.path.join(folder, "libcuda.so.1"))
+        for stub in ("/usr/local/cuda/lib64/stubs/libcuda.so",):
+            if os.path.exists(stub):  # of the CUDA toolkit
+                os.symlink(stub, os.path.join(folder, "libcuda.so.1"))
+                assert "the stub" in doctor("ls", LD_LIBRARY_PATH=folder)["cupti"]["text"]
+                os.remove(os.path.join(folder, "libcuda.so.1"))
+
+    nvml = os.path.join(os.environ["LAPWING_BUILD_DIR"], "tests", "nvml")
+    told = doctor("ls", LD_LIBRARY_PATH=nvml, FAKE_NVML="gpus=2")["nvml"]
+    assert told["verdict"] == "yes" and "2 GPUs, driver 580.95.05" in told["text"], told
+    told = doctor("ls", LD_LIBRARY_PATH=nvml, FAKE_NVML="init=9")["nvml"]
+    assert told["verdict"] == "no" and told["text"] == "Driver Not Loaded", told
+    assert "no GPU" in doctor("ls", LD_LIBRARY_PATH=nvml, FAKE_NVML="gpus=0")["nvml"]["text"]
+
+
 def main():
     folder = tempfile.mkdtemp(prefix="lapwing-doctor-")
     try:
@@ -104,6 +165,8 @@ def main():
 
         checks = doctor("ls", LD_PRELOAD=os.path.join(os.environ["LAPWING_BUILD_DIR"], "lib", "liblapwing.so"))
         assert checks["preload"]["verdict"] == "unsure" and "kept" in checks["preload"]["text"]
+        which_nccl(folder)
+        who_has_the_gpu(folder)
         bad_output(folder)
         jsonschema.validate(json.loads(subprocess.run([LAPWING, "doctor", "--json"], capture_output=True).stdout), SCHEMA)
     finally:

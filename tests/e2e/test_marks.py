@@ -59,7 +59,9 @@ def nvtx_ranges_and_points():
     found = [(mark["op"], mark["name"], mark["value"]) for mark in marks(job.only()) if mark["op"] != STEP]
     assert sorted(found) == sorted([
         (NVTX_RANGE, "step", 0), (NVTX_RANGE, "batch", -5), (NVTX_RANGE, "NCCL/ncclAllReduce", 4096),
-        (NVTX_RANGE, "across", 0), (NVTX_POINT, "point", 0), (NVTX_POINT, "NCCL/wide ?", 4096)]), found
+        (NVTX_RANGE, "across", 0), (NVTX_POINT, "point", 0), (NVTX_POINT, "NCCL/wide ?", 4096),
+        (NVTX_RANGE, "aten::add", 1234), (NVTX_RANGE, "autograd::engine::evaluate_function: AddBackward0", 0),
+        (NVTX_RANGE, "wide range", 0)]), found
 
 
 def the_real_nvtx_header_agrees_where_there_is_one():
@@ -74,8 +76,12 @@ def the_real_nvtx_header_agrees_where_there_is_one():
         job = traced.run([program], NVTX_INJECTION64_PATH=traced.LIBRARY)
     assert job.code == 0, job.stderr
     found = [(mark["op"], mark["name"], mark["value"]) for mark in marks(job.only()) if mark["op"] != STEP]
-    assert sorted(found) == sorted([(NVTX_RANGE, "step", 0), (NVTX_RANGE, "NCCL/ncclAllReduce", 4096),
-                                    (NVTX_POINT, "point", 0)]), found
+    expected = [(NVTX_RANGE, "step", 0), (NVTX_RANGE, "NCCL/ncclAllReduce", 4096), (NVTX_POINT, "point", 0)]
+    if os.path.exists(os.path.join(include, "nvToolsExtPayload.h")):
+        expected.append((NVTX_RANGE, "NCCL/ncclAllGather", 777))
+        gathers = [op for op in rings.of_kind(job.only(), "NCCL_OP") if op["op"] == 2]
+        assert [(op["comm"], op["bytes"]) for op in gathers] == [(0xabc, 777)], gathers
+    assert sorted(found) == sorted(expected), found
     print(f"nvtx3 headers of {include}: {len(found)} records as the client double has them")
 
 

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "analyzer/emit/report.h"
+#include "tests/lib/make_gpu.h"
 #include "tests/lib/run_fixture.h"
 
 static char *read_file(const char *path)
@@ -158,7 +159,7 @@ static void a_network_that_slows(void **state)
 		"UPDATE wait SET end_ns = end_ns + 3000000 WHERE start_ns > 400000000;"
 		"WITH two(r) AS (VALUES(1), (2)) INSERT INTO device SELECT r, 1, 'nic', 'eth' || (r - 1), 2,"
 		" r, NULL, 1500, 125000000, '10.0.0.' || r, 'ixgbe', 0, 0, NULL FROM two;"
-		"INSERT INTO counter VALUES(1, 'rx_pfc_pause_prio3', 'frames');"
+		"INSERT INTO counter(id, name, unit) VALUES(1, 'rx_pfc_pause_prio3', 'frames');"
 		"WITH RECURSIVE t(i) AS (VALUES(0) UNION ALL SELECT i + 1 FROM t WHERE i < 40) INSERT INTO counter_sample"
 		" SELECT 2, 1, i * 20000000, max(0, (i - 20) / 3) * 9 FROM t;"
 		"WITH two(r) AS (VALUES(1), (2)) INSERT INTO socket SELECT r, r, 1, 0, '10.0.0.' || r, 5000 + r, '10.0.0.' || (3 - r), 5003 - r FROM two;"
@@ -217,6 +218,26 @@ static void a_run_without_a_collective(void **state)
 	report(&spec, "nothing", true);
 }
 
+/* In each step the host waits for its device, though it could launch; two protocols. CUPTI and the plugin told. */
+static void a_job_on_gpus(void **state)
+{
+	static char sql[MAKE_GPU_SQL_BYTES];
+	struct make_run spec = make_run_job(2, 6);
+	struct make_gpu gpu = make_gpu_job();
+
+	(void)state;
+	spec.transport = LW_TRANSPORT_NCCL;
+	gpu.stall_ns = 6000000;
+	gpu.launch_ns = 50000;
+	gpu.has_two_protocols = true;
+	spec.extra_sql = make_gpu_sql(&gpu,
+		"INSERT INTO string VALUES(5101, 'cupti'), (5102, 'nccl_plugin'), (5103, 'CUPTI 13.0');"
+		"INSERT INTO hook SELECT id, start_ns, 5101, 1, 0, 5103 FROM process;"
+		"INSERT INTO hook SELECT id, start_ns, 5102, 1, 0, NULL FROM process;",
+		sql);
+	report(&spec, "gpu", true);
+}
+
 /* As `lapwing import` makes it of a file that tcpdump wrote. */
 static void an_imported_capture(void **state)
 {
@@ -254,6 +275,7 @@ int main(void)
 		cmocka_unit_test(a_plain_program),
 		cmocka_unit_test(a_run_without_a_collective),
 		cmocka_unit_test(an_imported_capture),
+		cmocka_unit_test(a_job_on_gpus),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);

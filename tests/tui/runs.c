@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "schema/event.h"
+#include "tests/lib/make_gpu.h"
 
 /* What a tracer leaves of a program that has no framework. */
 #define NO_FRAMEWORK                                                                               \
@@ -176,7 +177,7 @@ static struct make_run links(void)
 		"WITH two(r) AS (VALUES(1), (2)) INSERT INTO device SELECT r, 1, 'nic', 'eth' || (r - 1), 2,"
 		" r, NULL, 1500, 1250000000, '10.0.0.' || r, 'ixgbe', 0, 0, NULL FROM two;"
 		"INSERT INTO device VALUES(3, 1, 'rdma_port', 'mlx5_0/1', 1, NULL, 'eth0', 4096, 12500000000, '', 'mlx5_core', 0, 0, NULL);"
-		"INSERT INTO counter VALUES(1, 'tx_bytes', 'bytes'), (2, 'rx_bytes', 'bytes'), (3, 'tx_packets', 'packets'),"
+		"INSERT INTO counter(id, name, unit) VALUES(1, 'tx_bytes', 'bytes'), (2, 'rx_bytes', 'bytes'), (3, 'tx_packets', 'packets'),"
 		" (4, 'rx_packets', 'packets'), (5, 'rx_dropped', 'packets');"
 		"WITH two(r) AS (VALUES(1), (2)), t(at) AS (VALUES(0), (500), (1000)) INSERT INTO counter_sample"
 		" SELECT r, c.id, at * 1000000, at * CASE WHEN c.id < 3 THEN 43000 WHEN c.id < 5 THEN 28 ELSE 1 END FROM two, t, counter c;"
@@ -223,7 +224,7 @@ static struct make_run shared_nic(void)
 	spec.late_ns[3] = 3000000;
 	spec.extra_sql =
 		"INSERT INTO device VALUES(1, 1, 'nic', 'enp129s0f0np0', 2, 1, NULL, 1500, 125000000, '10.0.0.1', 'ixgbe', 0, 0, NULL);"
-		"INSERT INTO counter VALUES(1, 'tx_bytes', 'bytes'), (2, 'rx_bytes', 'bytes');"
+		"INSERT INTO counter(id, name, unit) VALUES(1, 'tx_bytes', 'bytes'), (2, 'rx_bytes', 'bytes');"
 		"WITH RECURSIVE t(n, tx, rx) AS (SELECT 0, 0, 0 UNION ALL SELECT n + 1, tx + 2500000 * (n + 1),"
 		" rx + 12500000 * (n = 1) FROM t WHERE n < 5)"
 		" INSERT INTO counter_sample SELECT 1, c.id, n * 100000000, CASE c.id WHEN 1 THEN tx ELSE rx END FROM t, counter c;";
@@ -358,6 +359,45 @@ static struct make_run turns_of_5(void)
 	return spec;
 }
 
+/* Hooks that told, one that could not. */
+#define HOOKS                                                                                                 \
+	"INSERT INTO string VALUES(5101, 'cupti'), (5102, 'nccl_plugin'), (5103, 'nccl'),"                    \
+	" (5104, 'v6, libnccl 2.28.9'), (5105, 'CUPTI 13.0'), (5106, 'libnccl is static: the plugin tells');" \
+	"INSERT INTO hook SELECT id, start_ns, 5101, 1, 0, 5105 FROM process;"                                \
+	"INSERT INTO hook SELECT id, start_ns, 5102, 1, 0, 5104 FROM process;"                                \
+	"INSERT INTO hook SELECT id, start_ns, 5103, 2, 0, 5106 FROM process;"
+
+/* In each step the host waits for the device, though it could launch. */
+static struct make_run gpu(void)
+{
+	static char sql[MAKE_GPU_SQL_BYTES];
+	struct make_run spec = make_run_job(2, 12);
+	struct make_gpu gpu = make_gpu_job();
+
+	spec.late_ns[1] = 1000000;
+	spec.transport = LW_TRANSPORT_NCCL;
+	gpu.stall_ns = 6000000;
+	gpu.launch_ns = 50000;
+	spec.extra_sql = make_gpu_sql(&gpu, HOOKS, sql);
+	return spec;
+}
+
+/* The profiler plugin alone: no kernel is known. */
+static struct make_run nccl_only(void)
+{
+	static char sql[MAKE_GPU_SQL_BYTES];
+	struct make_run spec = make_run_job(2, 6);
+	struct make_gpu gpu = make_gpu_job();
+
+	spec.transport = LW_TRANSPORT_NCCL;
+	spec.extra_sql = make_gpu_sql(&gpu,
+		"DELETE FROM kernel; DELETE FROM copy; DELETE FROM gpu_sync; DELETE FROM launch; DELETE FROM gpu;"
+		"INSERT INTO string VALUES(5101, 'cupti'), (5102, 'CUPTI has another subscriber: libcupti of nsys');"
+		"INSERT INTO hook SELECT id, start_ns, 5101, 3, 0, 5102 FROM process;",
+		sql);
+	return spec;
+}
+
 static struct make_run no_setting(void)
 {
 	struct make_run spec = make_run_job(2, 8);
@@ -396,6 +436,8 @@ static const struct {
 	{"turns_of_3", turns_of_3},
 	{"turns_of_5", turns_of_5},
 	{"no_setting", no_setting},
+	{"gpu", gpu},
+	{"nccl_only", nccl_only},
 };
 
 bool tui_run(const char *name, struct make_run *ret_spec)

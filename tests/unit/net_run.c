@@ -38,7 +38,7 @@ void net_run_begin(int n_ranks)
 	sql[0] = '\0';
 	n_sockets = 0;
 	net_run_add(
-		"INSERT INTO counter VALUES(1, 'tx_bytes', 'bytes'), (2, 'rx_bytes', 'bytes'), (3, 'tx_packets', 'packets'), (4, 'rx_packets', 'packets'), (5, 'rx_dropped', 'packets');");
+		"INSERT INTO counter(id, name, unit) VALUES(1, 'tx_bytes', 'bytes'), (2, 'rx_bytes', 'bytes'), (3, 'tx_packets', 'packets'), (4, 'rx_packets', 'packets'), (5, 'rx_dropped', 'packets');");
 	for (int r = 0; r < n_ranks; r++)
 		net_run_add(
 			"INSERT INTO device VALUES(%d, 1, 'nic', 'eth%d', 2, %d, NULL, 1500, NULL, '10.0.0.%d', 'veth', 0, 0, NULL);",

@@ -179,7 +179,7 @@ static void add_port(int rank, double tx_bytes, double rx_bytes, int n_resent)
 	net_run_add(
 		"INSERT INTO device VALUES(%d, 1, 'rdma_port', 'mlx%d/1', 1, NULL, NULL, NULL, 12500000000, '', 'mlx5_core', 0, 0, NULL);"
 		"INSERT OR IGNORE INTO string(id, text) VALUES(%d, 'mlx%d');"
-		"INSERT OR IGNORE INTO counter VALUES(9, 'packet_seq_err', 'packets');"
+		"INSERT OR IGNORE INTO counter(id, name, unit) VALUES(9, 'packet_seq_err', 'packets');"
 		"UPDATE rdma_port SET device_id = %d WHERE process_id = %d;",
 		20 + rank, rank, 900 + rank, rank, 900 + rank, rank + 1);
 	for (int ms = 0; ms <= 1000; ms += 100)

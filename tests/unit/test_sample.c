@@ -311,7 +311,8 @@ static void ports_that_cannot_be_listed_are_told(void **state)
 
 static void a_cpu_that_rests_takes_nothing_from_the_sum(void **state)
 {
-	const struct lw_counter counter = {"dropped", "softnet_dropped_here", "packets", 32, 1};
+	const struct lw_counter counter = {
+		"dropped", "softnet_dropped_here", "packets", 32, 1, false};
 	const uint64_t sums[] = {1000, 1010, 400, 400, 1010, 1020}; /* one of two CPUs offline */
 	struct lw_device *device;
 

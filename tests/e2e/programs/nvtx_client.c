@@ -1,101 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * nvtx_client.c - does with an injection library what nvtx3's own header does, without that header:
- * loads NVTX_INJECTION64_PATH, lets it fill in the function pointers, calls through them.
- */
-#include <dlfcn.h>
-#include <stdint.h>
+/* nvtx_client.c - a program with NVTX ranges and marks of each kind; see nvtx_double.h. */
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "tests/e2e/programs/nvtx_double.h"
 #include "tracer/lapwing_mark.h"
 
-enum { N_CORE = 16, N_CORE2 = 16 };
+static struct nvtx_copy nvtx;
 
-struct attributes {
-	uint16_t version, size;
-	uint32_t category;
-	int32_t color_type;
-	uint32_t color;
-	int32_t payload_type, reserved;
-	int64_t payload;
-	int32_t message_type;
-	const void *message;
-};
-
-static void *core[N_CORE], *core2[N_CORE2]; /* the client's function pointers, NULL = no-op */
-static void *core_table[N_CORE + 1], *core2_table[N_CORE2 + 1]; /* where they are */
-
-static int get_table(int module, void ***ret_table, unsigned *ret_n)
-{
-	if (module != 1 && module != 5)
-		return 0;
-	*ret_table = module == 1 ? core_table : core2_table;
-	*ret_n = module == 1 ? N_CORE : N_CORE2;
-	return 1;
-}
-
-static const struct {
-	size_t size;
-	int (*get)(int module, void ***ret_table, unsigned *ret_n);
-} callbacks = {sizeof(callbacks), get_table};
-
-static const void *get_export_table(uint32_t id)
-{
-	return id == 1 ? &callbacks : NULL;
-}
-
-#define CALL(type, pointer, ...) (((type)(uintptr_t)(pointer))(__VA_ARGS__))
+#define CORE(type, number, ...)  NVTX_CALL(type, nvtx.core[number], __VA_ARGS__)
+#define CORE2(type, number, ...) NVTX_CALL(type, nvtx.core2[number], __VA_ARGS__)
 
 int main(void)
 {
-	const char *path = getenv("NVTX_INJECTION64_PATH");
-	void *library = path ? dlopen(path, RTLD_LAZY) : NULL;
-	int (*initialize)(const void *(*)(uint32_t));
-	struct attributes attributes = {
+	struct nvtx_attributes attributes = {
 		.version = 2, .size = sizeof(attributes), .message_type = 1, .message = "batch"};
 	const void *domain, *text;
 	uint64_t range;
 	int levels[4];
 
-	for (int i = 1; i < N_CORE; i++) {
-		core_table[i] = &core[i];
-		core2_table[i] = &core2[i];
-	}
-	initialize = library ? (int (*)(const void *(*)(uint32_t)))(uintptr_t)dlsym(
-				       library, "InitializeInjectionNvtx2")
-			     : NULL;
-	if (!initialize || initialize(get_export_table) != 1)
+	if (!nvtx_load(&nvtx, 0, 0))
 		return 1;
-	CALL(int (*)(const char *), core[9], "before live"); /* its end is not recorded either */
+	CORE(int (*)(const char *), 9, "before live"); /* its end is not recorded either */
 	lapwing_mark_step(1);
-	CALL(int (*)(void), core[11]);
+	CORE(int (*)(void), 11);
 
-	domain = CALL(const void *(*)(const char *), core2[12], "NCCL");
-	text = CALL(
-		const void *(*)(const void *, const char *), core2[10], domain, "ncclAllReduce");
-	levels[0] = CALL(int (*)(const char *), core[9], "step");
+	domain = CORE2(const void *(*)(const char *), 12, "NCCL");
+	text = CORE2(const void *(*)(const void *, const char *), 10, domain, "ncclAllReduce");
+	levels[0] = CORE(int (*)(const char *), 9, "step");
 	attributes.payload_type = 2;
 	attributes.payload = -5;
-	levels[1] = CALL(int (*)(const struct attributes *), core[8], &attributes);
+	levels[1] = CORE(int (*)(const struct nvtx_attributes *), 8, &attributes);
 	attributes.message_type = 3;
 	attributes.message = text;
 	attributes.payload = 4096;
-	levels[2] = CALL(
-		int (*)(const void *, const struct attributes *), core2[4], domain, &attributes);
+	levels[2] = CORE2(
+		int (*)(const void *, const struct nvtx_attributes *), 4, domain, &attributes);
 	/* the other domain's range ends first, though the default domain's are further in */
-	levels[3] = CALL(int (*)(void), core[11]);
-	CALL(int (*)(const void *), core2[5], domain);
-	CALL(int (*)(void), core[11]);
+	levels[3] = CORE(int (*)(void), 11);
+	CORE2(int (*)(const void *), 5, domain);
+	CORE(int (*)(void), 11);
 
-	range = CALL(uint64_t(*)(const char *), core[5], "across");
-	CALL(void (*)(const char *), core[2], "point");
+	range = CORE(uint64_t(*)(const char *), 5, "across");
+	CORE(void (*)(const char *), 2, "point");
 	attributes.message_type = 2;
 	attributes.message = L"wide \x20ac";
-	CALL(void (*)(const void *, const struct attributes *), core2[1], domain, &attributes);
-	CALL(void (*)(uint64_t), core[7], range);
-	CALL(void (*)(uint64_t), core[7], range); /* twice: nothing */
+	CORE2(void (*)(const void *, const struct nvtx_attributes *), 1, domain, &attributes);
+	CORE(void (*)(uint64_t), 7, range);
+	CORE(void (*)(uint64_t), 7, range); /* twice: nothing */
+	/* as torch.autograd.profiler.emit_nvtx writes them */
+	CORE(int (*)(const char *), 9, "aten::add, seq = 1234, op_id = 7, sizes = [[2, 3], [3]]");
+	CORE(int (*)(const char *), 9,
+		"autograd::engine::evaluate_function: AddBackward0, op_id = 8");
+	CORE(int (*)(void), 11);
+	CORE(int (*)(void), 11);
+	CORE(int (*)(const wchar_t *), 10, L"wide range");
+	CORE(int (*)(void), 11);
 	printf("levels %d %d %d %d pop %d\n", levels[0], levels[1], levels[2], levels[3],
-		CALL(int (*)(void), core[11]));
+		CORE(int (*)(void), 11));
 	return 0;
 }

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * doctor_gpu.c - what doctor asks about NVIDIA's side of this machine: driver, CUPTI, NVTX, NVML; and who else has
+ * them, for of most there can be one user.
+ */
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/doctor.h"
+#include "collector/nvml.h"
+#include "schema/rundir.h"
+
+enum { CUDA_ERROR_STUB_LIBRARY = 34 }; /* cuda.h */
+
+const char *lw_doctor_variable(const struct lw_doctor_patient *patient, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (char **word = patient->command; word && *word; word++)
+		if (!strncmp(*word, name, n) && (*word)[n] == '=')
+			return *word + n + 1;
+	return getenv(name);
+}
+
+/* Another library than ours in the variable @name. Return: NULL = none. */
+static const char *other_library(const struct lw_doctor_patient *patient, const char *name)
+{
+	const char *path = lw_doctor_variable(patient, name);
+
+	return path && *path && !strstr(path, "liblapwing") ? path : NULL;
+}
+
+/* Return: what is wrong with the CUDA driver, NULL = nothing. cuInit() is not called: it takes its time. */
+static const char *driver_trouble(char *text, size_t text_bytes)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+	int (*get_version)(int *) =
+		library ? (int (*)(int *))(uintptr_t)dlsym(library, "cuDriverGetVersion") : NULL;
+	int version = 0, result = get_version ? get_version(&version) : -1;
+
+	if (!library)
+		snprintf(
+			text, text_bytes, "no libcuda.so.1: NVIDIA's driver is not installed here");
+	else if (result == CUDA_ERROR_STUB_LIBRARY)
+		snprintf(text, text_bytes,
+			"libcuda.so.1 is the stub that programs are linked with, not the driver");
+	else if (result != 0)
+		snprintf(text, text_bytes, "libcuda.so.1 does not answer (error %d)", result);
+	else if (access("/dev/nvidiactl", F_OK) < 0)
+		snprintf(text, text_bytes,
+			"no /dev/nvidiactl: the driver is not loaded, or this container has no GPU");
+	else
+		text[0] = '\0';
+	if (library)
+		dlclose(library);
+	return *text ? text : NULL;
+}
+
+/* The CUPTI that the command's Python or the loader would give. Return: its path, NULL = none. */
+static const char *find_cupti(
+	const struct lw_doctor_patient *patient, char *path, size_t path_bytes)
+{
+	static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8",
+		"libcupti.so.11.7", "libcupti.so"};
+	struct link_map *map;
+
+	for (size_t i = 0; patient->torch_dir[0] && i < 2; i++) {
+		snprintf(path, path_bytes, "%.3900s/../nvidia/cuda_cupti/lib/%s",
+			patient->torch_dir, names[i]);
+		if (access(path, R_OK) == 0)
+			return path;
+	}
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		void *handle = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
+		bool is_there = handle && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0;
+
+		if (is_there)
+			snprintf(path, path_bytes, "%s", map->l_name);
+		if (handle)
+			dlclose(handle);
+		if (is_there)
+			return path;
+	}
+	return NULL;
+}
+
+void lw_doctor_check_cupti(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer)
+{
+	const char *injected = other_library(patient, "CUDA_INJECTION64_PATH");
+	const char *daemon = lw_doctor_variable(patient, "KINETO_USE_DAEMON");
+	char trouble[200], path[4096];
+	const char *why = driver_trouble(trouble, sizeof(trouble));
+	const char *cupti = find_cupti(patient, path, sizeof(path));
+
+	if (why && cupti)
+		lw_doctor_say(answer, LW_DOCTOR_NO, "%s; %.200s is there", why, cupti);
+	else if (why)
+		lw_doctor_say(answer, LW_DOCTOR_NO, "%s", why);
+	else if (!cupti)
+		lw_doctor_say(answer, LW_DOCTOR_NO,
+			"no libcupti.so: it comes with the CUDA toolkit, and with torch of pip (nvidia-cuda-cupti)");
+	else if (injected)
+		lw_doctor_say(answer, LW_DOCTOR_NO,
+			"CUDA_INJECTION64_PATH is %.200s: CUPTI has one subscriber, and that is most likely it",
+			injected);
+	else if (daemon && *daemon && strcmp(daemon, "0") != 0)
+		lw_doctor_say(answer, LW_DOCTOR_NO,
+			"KINETO_USE_DAEMON is set: CUPTI has one subscriber, and is left to Kineto");
+	else
+		lw_doctor_say(answer, LW_DOCTOR_YES,
+			"kernels, copies and waits by %.200s, unless a profiler runs at the same time",
+			cupti);
+}
+
+void lw_doctor_check_nvtx(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer)
+{
+	const char *other = other_library(patient, "NVTX_INJECTION64_PATH");
+	const char *disabled = lw_doctor_variable(patient, "NCCL_NVTX_DISABLE");
+	bool is_nccl_silent = disabled && *disabled && strcmp(disabled, "0") != 0;
+
+	if (other && strchr(other, '/') && access(other, R_OK) < 0)
+		lw_doctor_say(answer, LW_DOCTOR_UNSURE,
+			"NVTX_INJECTION64_PATH is %.200s, which is not there: lapwing alone has the ranges",
+			other);
+	else if (other)
+		lw_doctor_say(answer, LW_DOCTOR_YES,
+			"ranges and marks; each call goes on to %.200s, which NVTX_INJECTION64_PATH names",
+			other);
+	else if (is_nccl_silent)
+		lw_doctor_say(answer, LW_DOCTOR_YES,
+			"ranges and marks, not NCCL's own: NCCL_NVTX_DISABLE is set");
+	else
+		lw_doctor_say(answer, LW_DOCTOR_YES,
+			"ranges and marks of whoever makes them: NCCL, Horovod, PyTorch's emit_nvtx, your own");
+}
+
+void lw_doctor_check_nvml(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer)
+{
+	char text[300];
+	int n = lw_nvml_probe(text, sizeof(text));
+
+	(void)patient;
+	if (n > 0)
+		lw_doctor_say(answer, LW_DOCTOR_YES,
+			"clocks, power, NVLink and PCIe bytes of %d GPU%s, %s", n,
+			n == 1 ? "" : "s", text);
+	else
+		lw_doctor_say(answer, LW_DOCTOR_NO, "%s", n == 0 ? "NVML sees no GPU" : text);
+}
