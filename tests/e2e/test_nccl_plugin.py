@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """NCCL's profiler plugin, versions 1 to 6, driven call by call as NCCL does: what the run file then says, exactly."""
+import ctypes
 import os
 import sqlite3
 import subprocess
@@ -470,6 +471,32 @@ def by_path_it_is_the_same_library():
     done = subprocess.run([traced.program("plugin_host"), "5", traced.LIBRARY], input="init c 1 2 0\nmask\nfinal c\n",
                           env=env, text=True, capture_output=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "mask 0\n"), done
+
+
+REAL = """
+import ctypes
+nccl = ctypes.CDLL("libnccl.so.2")
+class Id(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_char * 128)]
+version, name, comm = ctypes.c_int(), Id(), ctypes.c_void_p()
+nccl.ncclCommInitRank.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, Id, ctypes.c_int]
+print(nccl.ncclGetVersion(ctypes.byref(version)), version.value, nccl.ncclGetUniqueId(ctypes.byref(name)))
+print(nccl.ncclCommInitRank(ctypes.byref(comm), 1, name, 0), bool(comm.value))
+"""
+
+
+def the_real_library_does_what_it_would_without_us():
+    """Without a GPU it fails before it asks for a plugin; with one this is a communicator of one rank."""
+    try:
+        ctypes.CDLL("libnccl.so.2")
+    except OSError:
+        print("(no real libnccl.so.2 here)")
+        return
+    plain = subprocess.run([sys.executable, "-c", REAL], text=True, capture_output=True, timeout=60)
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([LAPWING, "record", "-q", "--no-analyze", "-o", f"{folder}/run.lapwing", "--", sys.executable, "-c",
+                               REAL], text=True, capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), (plain, done)
 
 
 def main():
