@@ -221,7 +221,6 @@ static struct making begin_making(int (*get_version)(int *))
 		return making;
 	if (!making.version && get_version && get_version(&making.version) == OK)
 		atomic_store_explicit(&known, making.version, memory_order_relaxed);
-	making.memory->nccl_named = 0;
 	return making;
 }
 

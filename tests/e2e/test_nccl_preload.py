@@ -101,6 +101,8 @@ def nvtx_within_a_call_names_it_and_counts_nothing():
     assert names[0] == 0 and set(names[1:]) == {0x5eed000}, names
     split, = [op["comm"] for op in ops(both)[38:] if op["bytes"] == 4]
     assert split == 0x5eed002, hex(split)  # initialised all: 1, split: 2
+    keys = {(comm["size"], comm["rank"]): comm["comm"] for comm in rings.of_kind(both, "COMM")}
+    assert len({keys[4, 1], keys[3, 2], keys[5, 4], 0x5eed000}) == 4, keys  # what was said of one is not said of the next
     marks = [mark["name"] for mark in rings.of_kind(both, "MARK")]
     assert marks.count("NCCL/ncclAllReduce") == sum(op["op"] == ALLREDUCE for op in plain) > 5, marks
     assert not traced.run(API, hooks="-nccl", **STUB, **nvtx).processes

@@ -79,6 +79,8 @@ def older_nccl_gives_what_it_has():
     assert marks(old, "NCCL") == [("NCCL/ncclReduce(Max)", 2048), ("NCCL/ncclSend", 64)]
     oldest = run("oldest").only()
     assert operations(oldest) == [(BROADCAST, 0, -1, NO_BYTES, 0, FROM_NVTX), (SEND, 0, -1, NO_BYTES, 0, FROM_NVTX)]
+    inner, = [mark for mark in rings.of_kind(oldest, "MARK") if mark["name"] == "NCCL/ncclGroupEnd"]
+    assert rings.of_kind(oldest, "NCCL_OP")[1]["t1"] >= inner["t1"], "a send lasts until its own group is launched"
 
 
 def horovods_tensors_are_ranges_across_threads():
@@ -155,7 +157,8 @@ def lapwing_sees_the_same_beside_another_tool():
     assert found(client) == found(alone) and len(found(alone)) > 7, (found(client), found(alone))
     payloads, _ = with_tool([traced.program("nvtx_payloads"), "new"], **CHAINED)
     assert operations(payloads.only()) == operations(run("new").only())
-    assert marks(payloads.only(), "HorovodOps") == marks(run("new").only(), "HorovodOps")
+    for domain in "HorovodOps", "mine":
+        assert marks(payloads.only(), domain) == marks(run("new").only(), domain), marks(payloads.only(), domain)
 
 
 def a_tool_that_was_linked_in_has_every_call_too():
