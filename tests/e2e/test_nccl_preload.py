@@ -69,6 +69,10 @@ def communicators_have_their_places_and_parents():
         pair, = [comm["comm"] for comm in comms if (comm["size"], comm["rank"]) == (2, 0)]
         assert after[12] == pair and pair != world, (late, after)  # made in a group
         assert after[16] not in (0, pair, world, child["comm"]), after  # the third split
+        third, = [comm for comm in comms if comm["comm"] == after[16]]
+        assert (third["parent"], third["serial"]) == (world, 3), third
+        if late:  # its handle comes when the group ends, and it can be asked then
+            assert (third["size"], third["rank"]) == (2, 1), third
         assert after[24] == 0, after  # destroyed
 
 
