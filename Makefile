@@ -1,5 +1,5 @@
 # A thin front for the CMake presets: see CMakePresets.json. `make demo` and `make check` are the two to know.
-.PHONY: all demo check check-versions rig rig-cpu rig-net bench screens sanitize format clean setup
+.PHONY: all demo check check-versions rig rig-cpu rig-net gpu bench screens sanitize format clean setup
 export LAPWING_PYTHON ?= $(CURDIR)/.venv/bin/python3
 
 all: build/build.ninja
@@ -29,6 +29,10 @@ rig-cpu: setup all
 
 rig-net: setup all
 	tests/rig/net_truth.py --results docs/results/network.md
+
+# What only a GPU can say; says so where there is none.
+gpu: setup all
+	tests/gpu/cupti_truth.py
 
 bench: setup all
 	scripts/bench.sh docs/results/bench.md

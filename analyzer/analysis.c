@@ -14,6 +14,7 @@ static const struct stage reconstruction[] = {
 	{"finding steps", lw_run_steps},
 	{"phases", lw_run_phases},
 	{"overlap of computing and communicating", lw_run_overlap},
+	{"GPU streams", lw_run_gpu},
 	{"cores", lw_run_cores},
 	{"network", lw_run_network},
 	{"storing results", lw_run_store_results},
@@ -46,7 +47,7 @@ int lw_run_reconstruct(const char *const *paths, size_t n_paths, enum lw_store_m
 	return LW_OK;
 }
 
-static int fit(struct lw_analysis *analysis)
+static int fit(struct lw_analysis *analysis, const struct lw_analysis_options *options)
 {
 	int status = lw_fit_run(analysis->run, &analysis->fit);
 
@@ -57,6 +58,9 @@ static int fit(struct lw_analysis *analysis)
 	if (status < 0)
 		return status;
 	analysis->has_fit = true;
+	if (options->forward_flop > 0 && options->peak_flop_per_s > 0)
+		lw_fit_utilisation(analysis->run, options->forward_flop, options->peak_flop_per_s,
+			&analysis->fit);
 	return lw_fit_store(analysis->run, &analysis->fit);
 }
 
@@ -73,7 +77,7 @@ int lw_analysis_open(const char *const *paths, size_t n_paths,
 		&analysis->run);
 	if (status == LW_OK) {
 		tell(options->progress, "fitting costs");
-		status = fit(analysis);
+		status = fit(analysis, options);
 	}
 	if (status == LW_OK)
 		status = lw_run_reach(analysis->run, analysis->has_fit ? &analysis->fit : NULL);

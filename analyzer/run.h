@@ -2,7 +2,7 @@
 /*
  * run.h - a run in memory: what every analyzer stage reads and the next ones add to.
  *
- *	load -> match -> step -> (align) -> phase -> overlap -> network -> fit -> (reach) -> model -> simulate -> advise
+ *	load -> match -> step -> (align) -> phase -> overlap -> gpu -> network -> fit -> (reach) -> model -> simulate -> advise
  *
  * Each field says which stage fills it; a stage writes only its own. Times are int64 ns of the host
  * clock of that rank (one host: one clock), LW_NS_UNKNOWN where nobody could know.
@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analyzer/gpu.h"
 #include "analyzer/traffic.h"
 #include "base/vec.h"
 #include "schema/event.h"
@@ -42,6 +43,8 @@ struct lw_member {       /* load: one tensor carried by one batch of one rank */
 	uint32_t tensor; /* index into run->tensors */
 	uint64_t bytes;
 	int64_t ready_ns; /* when this rank had queued it; LW_NS_UNKNOWN */
+	/* of ranks with kernels: the device had computed what was launched before it was queued; LW_NS_UNKNOWN */
+	int64_t computed_ns;
 };
 
 struct lw_batch { /* one executed response of the framework on one rank */
@@ -58,6 +61,7 @@ struct lw_batch { /* one executed response of the framework on one rank */
 	int dtype, process_set;
 	int64_t thread_id; /* in its store: operations of one thread never overlap */
 	int64_t comm_key;  /* plain collectives only (a run without a framework), else 0 */
+	int32_t nccl_op;   /* likewise: index into rank->gpu.nccl_ops; LW_NONE */
 	/* step */
 	int32_t step; /* index into rank->steps, LW_NONE = outside */
 	/* match */
@@ -97,10 +101,6 @@ struct lw_parameter {               /* load: one gradient that a DDP reducer of 
 struct lw_gradient { /* load: a parameter's gradient was complete */
 	int64_t at_ns;
 	uint32_t reducer, position;
-};
-
-struct lw_interval {
-	int64_t start_ns, end_ns;
 };
 
 struct lw_traffic { /* load: TCP payload so far, sum over the sockets of a rank */
@@ -143,6 +143,7 @@ struct lw_collective { /* load: transport level */
 	uint16_t flags;
 	int32_t batch; /* index into rank->batches that it served, LW_NONE */
 	int64_t thread_id;
+	int32_t nccl_op; /* index into rank->gpu.nccl_ops, of which this was made; LW_NONE */
 };
 
 struct lw_step {
@@ -165,6 +166,12 @@ struct lw_step {
 	int64_t exposed_allreduce_ns, exposed_misc_ns, exposed_wait_ns, exposed_negotiate_ns;
 	int64_t exposed_entry_ns; /* of exposed_allreduce_ns: the last rank had not entered yet */
 	bool is_blocked_assumed; /* no waits recorded: from the last ready on nothing was left to do */
+	/* overlap: that the training thread did not wait, wherever compute_ns is from; LW_NS_UNKNOWN */
+	int64_t host_compute_ns;
+	/* overlap: FROM_GPU: compute_ns is when compute kernels ran, hidden_ns, exposed_ns and idle_ns are against that */
+	enum lw_time_source time_source;
+	struct lw_gpu_times
+		gpu; /* gpu: clipped to the step; kernels alone, nothing that the host said */
 };
 
 struct lw_rank {
@@ -201,6 +208,7 @@ struct lw_rank {
 	double core_wait_frac; /* of a step: its training thread had to compute and no core was free */
 	bool is_cpu_bound;     /* cores: it computes on cores, not on a GPU that it sleeps for */
 	int64_t clock; /* ranks with the same value share a clock: their times compare directly */
+	struct lw_gpu_rank gpu;
 };
 
 struct lw_host_cores {    /* cores: what the ranks on one host did with its cores */
@@ -222,6 +230,12 @@ struct lw_diag {
 		n_more; /* findings of this kind that only count here, as their texts were too many */
 };
 
+struct lw_told { /* load: a hook or an importer that tells of GPUs and NCCL, and how it fared; by name, status */
+	char *name, *detail;  /* detail: "" = none */
+	int status;           /* enum lw_hook_status */
+	uint32_t n_processes; /* that said so */
+};
+
 struct lw_name;
 
 struct lw_run {
@@ -236,7 +250,9 @@ struct lw_run {
 	lw_vec(struct lw_nic) nics;          /* load: by store, id */
 	lw_vec(struct lw_tcp_end) ends;      /* load */
 	lw_vec(struct lw_packet_flow) flows; /* load */
+	struct lw_gpu_run gpu;               /* load, gpu */
 	struct lw_network network;           /* network */
+	lw_vec(struct lw_told) told;         /* load */
 	lw_vec(struct lw_diag) diags;
 	int32_t size;       /* ranks of the job; >= ranks.n */
 	bool is_size_known; /* else it is the least that there are */
@@ -247,6 +263,7 @@ struct lw_run {
 	uint32_t n_duplicate_ranks; /* processes of a rank that is there already: not used */
 	bool is_closed;             /* every store was closed in order */
 	bool is_import;             /* from a timeline: one rank's view */
+	bool is_profile; /* from a profiler's trace: its steps are marked, and begin behind its warm-up */
 	int64_t first_ns, last_ns;
 	bool is_plain;         /* no framework: each collective stands for a batch of its own */
 	int32_t *batch_slots;  /* match: owner of every group's batch_of_rank */
@@ -328,8 +345,20 @@ bool lw_run_is_one_clock(const struct lw_run *run);
 const struct lw_batch *lw_group_batch(
 	const struct lw_run *run, const struct lw_group *group, size_t rank);
 
+/** lw_group_waits() - nobody leaves such an operation (enum lw_coll) before everybody has entered. */
+bool lw_group_waits(int op);
+
 /** lw_batch_wire() - its transport collective; the whole operation where that is not known. */
 struct lw_interval lw_batch_wire(const struct lw_batch *batch);
+
+/**
+ * lw_member_there_ns() - when @member's gradient was queued, and on a rank with kernels computed too: it can be sent. The host
+ * queues a gradient when it has launched its kernels. LW_NS_UNKNOWN: not known.
+ */
+int64_t lw_member_there_ns(const struct lw_rank *rank, const struct lw_member *member);
+
+/** lw_batch_there_ns() - when all of @batch could be sent, at the earliest its start: what it waits then is no computing. */
+int64_t lw_batch_there_ns(const struct lw_rank *rank, const struct lw_batch *batch);
 
 /**
  * lw_group_service_ns() - what the wire took for a group that all ranks have: from the last rank's start to the
@@ -354,6 +383,7 @@ int lw_run_match(struct lw_run *run);   /* reconstruct/match.c */
 int lw_run_steps(struct lw_run *run);   /* reconstruct/step.c */
 int lw_run_phases(struct lw_run *run);  /* reconstruct/phase.c: the four phases of every step */
 int lw_run_overlap(struct lw_run *run); /* reconstruct/overlap.c: compute, hidden, exposed, idle */
+int lw_run_gpu(struct lw_run *run);     /* reconstruct/gpu.c: the same of kernels alone; sums */
 int lw_run_cores(struct lw_run *run);   /* reconstruct/cores.c: cores used, and waited for */
 int lw_run_network(struct lw_run *run); /* network/network.c: who sent what to whom, links */
 struct lw_fit;

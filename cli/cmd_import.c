@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_import.c - `lapwing import FILE`: another tool's trace becomes a run file. */
+/* cmd_import.c - `lapwing import FILE...`: another tool's trace becomes a run file. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -11,6 +11,7 @@
 #include "analyzer/emit/json.h"
 #include "analyzer/import/import.h"
 #include "base/units.h"
+#include "base/vec.h"
 #include "cli/cmd.h"
 #include "cli/finish.h"
 #include "generated/schema_import.h"
@@ -19,7 +20,8 @@ static const char run_suffix[] = ".lapwing";
 
 struct options {
 	struct lw_cli_json json;
-	const char *format, *input;
+	const char *format;
+	lw_vec(const char *) inputs;
 	char *output;
 };
 
@@ -50,22 +52,45 @@ static int on_progress(void *context, double done_frac)
 	return LW_OK;
 }
 
-/* "dir/trace.json" -> "trace.lapwing", in the current folder. NULL: no memory. */
+/* "dir/trace.json", "dir/trace.json.gz", "dir/trace/" -> "trace.lapwing", in the current folder. NULL: no memory. */
 static char *default_output(const char *input)
 {
-	const char *name = strrchr(input, '/') ? strrchr(input, '/') + 1 : input;
-	const char *dot = strrchr(name, '.');
-	int n = dot && dot > name ? (int)(dot - name) : (int)strlen(name);
+	static const char packed[] = ".gz";
+	size_t n_path = strlen(input), n;
+	const char *name, *dot;
 	char *output;
 
-	return asprintf(&output, "%.*s%s", n, name, run_suffix) < 0 ? NULL : output;
+	while (n_path > 1 && input[n_path - 1] == '/')
+		n_path--;
+	name = memrchr(input, '/', n_path) ? (const char *)memrchr(input, '/', n_path) + 1 : input;
+	n = n_path - (size_t)(name - input);
+	if (n > sizeof(packed) && !memcmp(name + n - 3, packed, 3))
+		n -= 3;
+	dot = memrchr(name, '.', n);
+	if (dot && dot > name)
+		n = (size_t)(dot - name);
+	return asprintf(&output, "%.*s%s", (int)n, name, run_suffix) < 0 ? NULL : output;
+}
+
+static void print_profile(const struct options *options, const struct lw_import_summary *summary)
+{
+	char duration[LW_UNIT_TEXT_BYTES], bytes[LW_UNIT_TEXT_BYTES];
+
+	printf("%s: %" PRIu64 " rank%s in %s, %" PRIu64 " kernels, %" PRIu64 " copies, %" PRIu64
+	       " operations of NCCL on %s, %" PRIu64 " steps (%s)\n",
+		options->output, summary->n_ranks, summary->n_ranks == 1 ? "" : "s",
+		lw_ns_format((double)summary->duration_ns, duration), summary->n_kernels,
+		summary->n_copies, summary->n_nccl_ops,
+		lw_bytes_format((double)summary->bytes, bytes), summary->n_steps, summary->format);
 }
 
 static void print_text(const struct options *options, const struct lw_import_summary *summary)
 {
 	char duration[LW_UNIT_TEXT_BYTES], bytes[LW_UNIT_TEXT_BYTES];
 
-	if (summary->n_packets)
+	if (summary->n_launches || summary->n_kernels)
+		print_profile(options, summary);
+	else if (summary->n_packets)
 		printf("%s: %" PRIu64 " packets of %" PRIu64 " flows in %s, %s of payload (%s)\n",
 			options->output, summary->n_packets, summary->n_flows,
 			lw_ns_format((double)summary->duration_ns, duration),
@@ -98,7 +123,11 @@ static int print_json(const struct options *options, const struct lw_import_summ
 	lw_json_object(json, NULL);
 	lw_json_string(json, "lapwing", "import");
 	lw_json_int(json, "schema_version", 1);
-	lw_json_string(json, "input", options->input);
+	lw_json_string(json, "input", options->inputs.at[0]);
+	lw_json_array(json, "inputs");
+	for (size_t i = 0; i < options->inputs.n; i++)
+		lw_json_string(json, NULL, options->inputs.at[i]);
+	lw_json_array_end(json);
 	lw_json_string(json, "output", options->output);
 	lw_json_string(json, "format", summary->format);
 	lw_json_int(json, "n_records", (int64_t)summary->n_records);
@@ -108,6 +137,13 @@ static int print_json(const struct options *options, const struct lw_import_summ
 	lw_json_int(json, "n_collectives", (int64_t)summary->n_collectives);
 	lw_json_int(json, "n_ready", (int64_t)summary->n_ready);
 	lw_json_int(json, "n_ranges", (int64_t)summary->n_ranges);
+	lw_json_int(json, "n_kernels", (int64_t)summary->n_kernels);
+	lw_json_int(json, "n_copies", (int64_t)summary->n_copies);
+	lw_json_int(json, "n_launches", (int64_t)summary->n_launches);
+	lw_json_int(json, "n_syncs", (int64_t)summary->n_syncs);
+	lw_json_int(json, "n_nccl_ops", (int64_t)summary->n_nccl_ops);
+	lw_json_int(json, "n_steps", (int64_t)summary->n_steps);
+	lw_json_int(json, "n_unused", (int64_t)summary->n_unused);
 	lw_json_int(json, "n_packets", (int64_t)summary->n_packets);
 	lw_json_int(json, "n_elsewhere", (int64_t)summary->n_elsewhere);
 	lw_json_int(json, "n_flows", (int64_t)summary->n_flows);
@@ -137,13 +173,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		state->child_inputs[0] = &options->json;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (options->input)
-			argp_error(state, "one file at a time");
-		options->input = argument;
-		return 0;
+		return lw_vec_push(&options->inputs, argument) < 0 ? ENOMEM : 0;
 	case ARGP_KEY_END:
-		if (!options->input)
+		if (!options->inputs.n)
 			argp_error(state, "which file?");
+		if (options->inputs.n > 1 && !options->output)
+			argp_error(state, "several files make one run: call it, with -o RUN");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -179,11 +214,13 @@ int lw_cmd_import(int argc, char **argv)
 		{"from", 'f', "FORMAT", 0, "what FILE is (default: recognised by its beginning)",
 			0},
 		{"output", 'o', "RUN", 0,
-			"the run file to make (default: FILE's name with .lapwing)", 0},
+			"the run file to make (default: FILE's name with .lapwing; needed with several)",
+			0},
 		{0}};
 	static const struct argp_child children[] = {{&lw_cli_json_argp, 0, NULL, 0}, {0}};
-	static const struct argp argp = {argp_options, parse, "FILE",
-		"Makes a run file from a trace that another tool wrote."
+	static const struct argp argp = {argp_options, parse, "FILE...",
+		"Makes a run file from a trace that another tool wrote. Several files, of one rank each, make one run; a"
+		" folder stands for the traces in it."
 		"\vExit codes: 0 complete, 1 not imported (nothing is left behind), 2 wrong usage, 3 imported but"
 		" FILE is cut off or damaged. Operations that had not ended when FILE stops are kept and marked.",
 		children, help_filter, NULL};
@@ -195,13 +232,13 @@ int lw_cmd_import(int argc, char **argv)
 
 	lw_cli_parse(&argp, argc, argv, 0, &options);
 	if (!options.output)
-		options.output = default_output(options.input);
+		options.output = default_output(options.inputs.at[0]);
 	if (!options.output)
 		return lw_cli_fail(lw_fail(LW_ERR_NOMEM, "no memory"));
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	status = lw_import(
-		options.input, options.format, options.output, on_progress, &progress, &summary);
+	status = lw_import(options.inputs.at, options.inputs.n, options.format, options.output,
+		on_progress, &progress, &summary);
 	if (progress.shown_percent >= 0)
 		fprintf(stderr, "\r\033[K");
 	if (status == LW_OK && options.json.is_wanted)
@@ -212,5 +249,6 @@ int lw_cmd_import(int argc, char **argv)
 	if (status == LW_OK)
 		lw_finish_apart("import", options.output, false);
 	free(options.output);
+	lw_vec_free(&options.inputs);
 	return code;
 }

@@ -18,7 +18,8 @@
 static const char *const event_tables[] = {"collective", "message", "ready", "cycle", "batch",
 	"batch_tensor", "wait", "range", "socket", "socket_sample", "tcp_sample", "gloo_message",
 	"comm", "setting", "hook", "probe", "flow", "packet_bin", "capture_loss", "rdma_port",
-	"rdma_qp", "rdma_work", "rdma_memory"};
+	"rdma_qp", "rdma_work", "rdma_memory", "kernel", "copy", "gpu_sync", "launch",
+	"gpu_overhead", "nccl_op", "nccl_proxy", "nccl_net"};
 enum { N_EVENT_TABLES = sizeof(event_tables) / sizeof(event_tables[0]) };
 
 static const char *const hook_status_names[] = {"?", "active", "absent", "refused"};
@@ -221,6 +222,8 @@ static int print_text(struct summary *s)
 	if (status == LW_OK)
 		status = lw_info_each(s->store, hooks_sql, print_hook, NULL);
 	if (status == LW_OK)
+		status = lw_info_print_gpus(s->store);
+	if (status == LW_OK)
 		status = lw_info_print_network(s->store);
 	for (size_t i = 0; i < N_EVENT_TABLES; i++)
 		if (s->n_rows[i])
@@ -304,6 +307,8 @@ static int put_json(struct summary *s, struct lw_json *json)
 	if (status == LW_OK)
 		status = lw_info_each(s->store, hooks_sql, put_hook, json);
 	lw_json_array_end(json);
+	if (status == LW_OK)
+		status = lw_info_put_gpus(s->store, json);
 	if (status == LW_OK)
 		status = lw_info_put_network(s->store, json);
 	lw_json_object(json, "rows");

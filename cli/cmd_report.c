@@ -7,12 +7,13 @@
 #include "analyzer/emit/report.h"
 #include "base/units.h"
 #include "cli/cmd.h"
+#include "cli/flop.h"
 #include "generated/schema_report.h"
 
-enum { KEY_BASELINE = 0x100 };
+enum { KEY_BASELINE = 0x100, KEY_FLOP, KEY_PEAK };
 
 struct options {
-	const char *baseline;
+	const char *baseline, *flop, *peak;
 	struct lw_report_options report;
 	struct lw_cli_runs runs;
 };
@@ -72,6 +73,16 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case KEY_BASELINE:
 		options->baseline = argument;
 		return 0;
+	case KEY_FLOP:
+		options->flop = argument;
+		return 0;
+	case KEY_PEAK:
+		options->peak = argument;
+		return 0;
+	case ARGP_KEY_END:
+		if (!options->flop != !options->peak)
+			argp_error(state, "--flop and --peak-flop belong together");
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -95,6 +106,12 @@ int lw_cmd_report(int argc, char **argv)
 		{"baseline", KEY_BASELINE, "RUN|TIME", 0,
 			"the same job on one rank: its step time (117ms), or its run file if it has steps (Horovod on one rank reduces nothing, so it has none)",
 			0},
+		{"flop", KEY_FLOP, "N|FILE", 0,
+			"floating-point operations of the forward pass of one rank's step (4.1e9, 1.2T), or a file of lines \"layer operations\"",
+			0},
+		{"peak-flop", KEY_PEAK, "RATE", 0,
+			"operations a second that the device can do (67T): with --flop, which part of that it reaches",
+			0},
 		{0}};
 	static const struct argp_child children[] = {{&lw_cli_runs_argp, 0, NULL, 0}, {0}};
 	static const struct argp argp = {argp_options, parse, NULL,
@@ -109,6 +126,10 @@ int lw_cmd_report(int argc, char **argv)
 	lw_cli_parse(&argp, argc, argv, 0, &options);
 	if (options.baseline)
 		status = read_baseline(options.baseline, &analysis_options.baseline_step_ns);
+	if (status == LW_OK && options.flop)
+		status = lw_flop_read(options.flop, &analysis_options.forward_flop);
+	if (status == LW_OK && options.peak)
+		status = lw_flop_parse(options.peak, &analysis_options.peak_flop_per_s);
 	if (status == LW_OK)
 		status = lw_analysis_open(
 			options.runs.paths, options.runs.n_paths, &analysis_options, &analysis);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* info.h - what the two files of `lapwing info` share: cmd_info.c has the run, info_network.c its network. */
+/* info.h - what the files of `lapwing info` share: cmd_info.c has the run, info_network.c its network, info_gpu.c its GPUs. */
 #ifndef LAPWING_CLI_INFO_H
 #define LAPWING_CLI_INFO_H
 
@@ -20,5 +20,9 @@ int lw_info_print_network(struct lw_store *store);
 
 /** lw_info_put_network() - the same as keys of the open object. */
 int lw_info_put_network(struct lw_store *store, struct lw_json *json);
+
+/** lw_info_print_gpus(), lw_info_put_gpus() - likewise. */
+int lw_info_print_gpus(struct lw_store *store);
+int lw_info_put_gpus(struct lw_store *store, struct lw_json *json);
 
 #endif /* LAPWING_CLI_INFO_H */

@@ -152,7 +152,12 @@ static void set_environment(const struct lw_launch *s)
 		setenv(LW_ENV_PCAP, *s->options.pcap_device ? s->options.pcap_device : "any", 1);
 	if (s->options.pcap_filter)
 		setenv(LW_ENV_PCAP_FILTER, s->options.pcap_filter, 1);
+	if (s->options.gpu)
+		setenv(LW_ENV_GPU, s->options.gpu, 1);
 	put_before_nvtx_tool(s->library);
+	/* Not where another tool has it: the tracer says who. */
+	if (!s->options.gpu || strcmp(s->options.gpu, "release") != 0)
+		setenv("CUDA_INJECTION64_PATH", s->library, 0);
 	/* NCCL then looks its profiler up in the whole process, where our preloaded library is. */
 	if (!s->options.hooks || !strstr(s->options.hooks, "-nccl"))
 		setenv("NCCL_PROFILER_PLUGIN", "STATIC_PLUGIN", 0);
@@ -337,7 +342,7 @@ int lw_launch_run(struct lw_launch *s)
 static bool are_hooks_known(const char *list)
 {
 	static const char *const known[] = {"mpi", "horovod", "gloo", "gloo_preamble", "ddp",
-		"socket", "wait", "mark", "nvtx", "verbs", "nccl"};
+		"socket", "wait", "mark", "nvtx", "verbs", "cupti", "nccl"};
 
 	for (const char *at = list; *at;) {
 		size_t n = strcspn(at, ","), minus = *at == '-';
@@ -353,8 +358,19 @@ static bool are_hooks_known(const char *list)
 	return true;
 }
 
+/* As tracer/hook_cupti.c reads LAPWING_GPU. */
+static bool is_gpu_mode(const char *text)
+{
+	static const char *const modes[] = {"on", "graphs", "off", "release"};
+
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		if (!strcmp(text, modes[i]))
+			return true;
+	return false;
+}
+
 /* Options without a letter; clear of the keys of verbs. */
-enum { KEY_NO_ANALYZE = 0x2000, KEY_PCAP, KEY_PCAP_FILTER, KEY_SYSFS_ROOT };
+enum { KEY_NO_ANALYZE = 0x2000, KEY_GPU, KEY_PCAP, KEY_PCAP_FILTER, KEY_SYSFS_ROOT };
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -369,7 +385,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'H':
 		if (!are_hooks_known(argument))
 			argp_error(state,
-				"--hooks %s: names are mpi, horovod, gloo, gloo_preamble, ddp, socket, wait, mark, nvtx, verbs, nccl",
+				"--hooks %s: names are mpi, horovod, gloo, gloo_preamble, ddp, socket, wait, mark, nvtx, verbs, cupti, nccl",
 				argument);
 		options->hooks = argument;
 		return 0;
@@ -386,6 +402,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 			(*end || !(options->probe_s > 0 && options->probe_s <= LW_PROBE_MAX_S)))
 			argp_error(state, "--probe=%s: seconds, more than 0, at most %d", argument,
 				LW_PROBE_MAX_S);
+		return 0;
+	case KEY_GPU:
+		if (!is_gpu_mode(argument))
+			argp_error(state, "--gpu=%s: on, graphs, off or release", argument);
+		options->gpu = argument;
 		return 0;
 	case KEY_PCAP:
 		if (argument && !*argument)
@@ -433,7 +454,7 @@ static const struct argp_option argp_options[] = {
 		" (default run.lapwing; run-%r.lapwing inside a launcher)",
 		0},
 	{"hooks", 'H', "LIST", 0,
-		"only these, or all but those: mpi,horovod,gloo,ddp,socket,verbs,wait,mark,nvtx,nccl; -socket (default all; gloo_preamble only when named)",
+		"only these, or all but those: mpi,horovod,gloo,ddp,socket,verbs,wait,mark,nvtx,cupti,nccl; -socket (default all; gloo_preamble only when named)",
 		0},
 	{"ring-records", 'r', "N", 0, "records a thread can have waiting (default 65536)", 0},
 	{"probe", 'p', "SECONDS", OPTION_ARG_OPTIONAL,
@@ -448,6 +469,11 @@ static const struct argp_option argp_options[] = {
 		"counters of NICs and RDMA ports below DIR, not /sys", 0},
 	{"no-analyze", KEY_NO_ANALYZE, NULL, 0,
 		"do not analyse the run when it has ended: who opens it first then waits for that (also LAPWING_NO_ANALYZE=1)",
+		0},
+	{"gpu", KEY_GPU, "MODE", 0,
+		"what the GPU does, from CUPTI: on (default); graphs = one record a CUDA graph, not each of its"
+		" nodes; off = not before the program calls lapwing_gpu_start(); release = CUPTI is left to"
+		" the program's own profiler (also LAPWING_GPU)",
 		0},
 	{"pcap", KEY_PCAP, "DEVICE", OPTION_ARG_OPTIONAL,
 		"capture the headers of packets on DEVICE (default: all devices of this network"

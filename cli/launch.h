@@ -17,8 +17,8 @@
 
 struct lw_launch_options {
 	const char *out, *hooks, *ring_records, *sample_ms, *sysfs_root; /* NULL = default */
-	const char *pcap_device, *pcap_filter; /* NULL = as the environment says */
-	double probe_s;                        /* 0 = no probe */
+	const char *pcap_device, *pcap_filter, *gpu; /* NULL = as the environment says */
+	double probe_s;                              /* 0 = no probe */
 	bool is_quiet, is_command_optional, is_not_analyzed;
 	char **command; /* NULL: none was given */
 };

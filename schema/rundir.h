@@ -33,6 +33,8 @@
 
 #define LW_ENV_NO_ANALYZE "LAPWING_NO_ANALYZE" /* 1: no analysis when the run is closed */
 
+#define LW_ENV_GPU "LAPWING_GPU" /* on, graphs, off, release; default on: what CUPTI is asked for */
+
 #define LW_ENV_PROBE "LAPWING_PROBE" /* seconds that a probe may take; default none */
 
 #define LW_ENV_NVTX_NEXT                                                                           \

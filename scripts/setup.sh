@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 build_packages=(cmake ninja-build gcc g++ pkg-config libsqlite3-dev libyajl-dev libelf-dev uthash-dev libncurses-dev
-  libcmocka-dev help2man libpcap-dev libibverbs-dev)
+  libcmocka-dev zlib1g-dev help2man libpcap-dev libibverbs-dev)
 job_packages=(python3-torch libtorch-dev pybind11-dev python3-dev python3-pip python3-venv
   python3-cloudpickle python3-psutil python3-yaml python3-packaging python3-cffi python3-jsonschema
   openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran python3-mpi4py libgloo-dev

@@ -115,8 +115,10 @@ static void start(void)
 {
 	const char *dir;
 
-	if (lw_epoch) /* a forked child that turned out to be of interest itself */
+	if (lw_epoch) { /* a forked child that turned out to be of interest itself */
 		lw_rings_forget();
+		lw_cupti_forget();
+	}
 	lw_own_pid = (pid_t)syscall(SYS_getpid);
 	place = lw_place_from_environment();
 	dir = lw_ring_dir();
@@ -154,6 +156,7 @@ bool lw_activate(enum lw_framework framework, enum lw_transport transport)
 			if (!lw_is_live())
 				start();
 			atomic_store(&is_activating, 0);
+			lw_cupti_activated();
 		}
 	} else if (is_news) {
 		record_process();
@@ -255,6 +258,7 @@ void lw_thread_role(enum lw_thread_role role)
 /* Last totals and last losses. The thread that ends the process may never have recorded before. */
 static void tell_the_rest(void)
 {
+	lw_cupti_flush();
 	lw_horovod_flush();
 	lw_gloo_flush();
 	lw_nccl_flush();

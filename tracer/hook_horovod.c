@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "tracer/cupti.h"
 #include "tracer/hook_horovod.h"
 
 static _Atomic uint64_t last_batch; /* process-wide serial */
@@ -286,7 +287,9 @@ uint64_t lw_hvd_on_execute(const struct lw_hvd_slot *slot, void *status, void *s
 	lw_hvd_tls.process_set = batch.event.batch.process_set;
 	batch.event.t0_ns = lw_now_ns();
 	lw_hvd_open(LW_HVD_OPEN_BATCH, &batch.event, frame);
+	lw_cupti_enter(LW_LAUNCH_FOR_BATCH, batch.event.batch.batch);
 	result = slot->real(status, self, entries, response, process_set);
+	lw_cupti_leave(LW_LAUNCH_FOR_BATCH);
 	batch.event.t1_ns = lw_now_ns();
 	/* In progress: handed to the device; its end is told to the framework, not to us. */
 	if (extension->call.is_in_progress && extension->call.is_in_progress(status))

@@ -2,6 +2,7 @@
 /*
  * hook_horovod_thread.c - Horovod's own threads: who they are, and what they leave untold.
  */
+#include "tracer/cupti.h"
 #include "tracer/hook_horovod.h"
 
 _Thread_local struct lw_hvd_tls lw_hvd_tls;
@@ -75,8 +76,11 @@ void lw_hvd_close_thrown(uintptr_t frame)
 
 	/* Innermost first. A deeper frame than ours cannot be running any more. */
 	for (int what = LW_HVD_N_OPEN - 1; thread && what >= 0; what--)
-		if (thread->open[what].frame <= frame)
+		if (thread->open[what].frame <= frame) {
+			if (what == LW_HVD_OPEN_BATCH && lw_hvd_is_open(what))
+				lw_cupti_leave(LW_LAUNCH_FOR_BATCH);
 			tell_open(thread, what, LW_COLL_FAILED);
+		}
 }
 
 static void thread_ends(void)

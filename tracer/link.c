@@ -145,6 +145,74 @@ const char *lw_ring_dir(void)
 	return ring_dir;
 }
 
+/* ---- relatives ---------------------------------------------------------------------------------------- */
+
+struct entry { /* linux_dirent64 */
+	uint64_t inode, offset;
+	uint16_t n_bytes;
+	uint8_t type;
+	char name[];
+};
+
+/* No readdir(): it allocates. */
+static bool has_ring(const char *dir, int pid)
+{
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	size_t n_prefix;
+	_Alignas(8) char room[4096];
+	char prefix[16];
+	bool is_found = false;
+	long n;
+
+	if (fd < 0)
+		return false;
+	n_prefix = (size_t)snprintf(prefix, sizeof(prefix), "%d.", pid);
+	while (!is_found && (n = syscall(SYS_getdents64, fd, room, sizeof(room))) > 0)
+		for (long at = 0; at < n;) {
+			const struct entry *entry = (const void *)(room + at);
+
+			is_found |= !strncmp(entry->name, prefix, n_prefix);
+			at += entry->n_bytes;
+		}
+	syscall(SYS_close, fd);
+	return is_found;
+}
+
+/* Field 4 of /proc/PID/stat, after the command in parentheses, which may hold anything. Return: 0 = none. */
+static int parent_of(int pid)
+{
+	char path[32], text[512], *at;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = syscall(SYS_read, fd, text, sizeof(text) - 1);
+	syscall(SYS_close, fd);
+	text[n > 0 ? n : 0] = '\0';
+	at = strrchr(text, ')');
+	return at && strlen(at) > 4 ? (int)strtol(at + 4, NULL, 10) : 0;
+}
+
+bool lw_has_traced_ancestor(void)
+{
+	enum { MOST_GENERATIONS = 16 };
+	int saved_errno = errno, pid = (int)getppid();
+	const char *dir = lw_ring_dir();
+	bool is_found = false;
+
+	for (int i = 0; dir && !is_found && i < MOST_GENERATIONS && pid > 1; i++) {
+		is_found = has_ring(dir, pid);
+		pid = parent_of(pid);
+	}
+	errno = saved_errno;
+	return is_found;
+}
+
+/* ---- the collector -------------------------------------------------------------------------------------- */
+
 /* Ours are for the tracer, and would trace the collector, but for those that tell it what to do. */
 static bool is_for_collector(const char *variable)
 {

@@ -268,14 +268,18 @@ void lw_record(const struct lw_event *event)
 
 uint64_t lw_string(const char *text, size_t n)
 {
-	struct lw_event event = {.kind = LW_EV_STRING};
-	uint64_t id, *sent = NULL, n_lost = 0;
-
 	if (!text)
 		return 0;
 	if (n > LW_STRING_MAX_BYTES)
 		n = LW_STRING_MAX_BYTES;
-	id = lw_string_id(text, n);
+	return lw_string_known(lw_string_id(text, n), text, n);
+}
+
+uint64_t lw_string_known(uint64_t id, const char *text, size_t n)
+{
+	struct lw_event event = {.kind = LW_EV_STRING};
+	uint64_t *sent = NULL, n_lost = 0;
+
 	if (!lw_is_live() || lw_tls.busy) /* what would use the id is refused too */
 		return id;
 	if (lw_tls.epoch == lw_epoch && lw_tls.memory && lw_tls.ring) {
@@ -304,6 +308,25 @@ uint64_t lw_string(const char *text, size_t n)
 uint64_t lw_string_z(const char *text)
 {
 	return text ? lw_string(text, strlen(text)) : 0;
+}
+
+int64_t lw_record_room(uint32_t n, int64_t patience_ns)
+{
+	const struct timespec nap = {.tv_nsec = 500000};
+	const struct lw_ring_header *ring = lw_tls.epoch == lw_epoch ? lw_tls.ring : NULL;
+
+	while (ring && patience_ns > 0) {
+		uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+		uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+		int64_t start_ns;
+
+		if (head - tail + n <= ring->n_records)
+			break;
+		start_ns = lw_now_ns();
+		syscall(SYS_nanosleep, &nap, NULL);
+		patience_ns -= lw_now_ns() - start_ns;
+	}
+	return patience_ns > 0 ? patience_ns : 0;
 }
 
 void lw_loss(enum lw_loss_reason reason, uint64_t n, const char *where)

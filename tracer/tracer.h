@@ -50,8 +50,14 @@ void lw_place_confirmed(int32_t rank, int32_t size);
 int32_t lw_rank_known(void);
 
 /**
+ * lw_has_traced_ancestor() - is a process that this one descends from traced? Then its launcher's variables may
+ * have been meant for that one: a helper has them too. Not for hot paths.
+ */
+bool lw_has_traced_ancestor(void);
+
+/**
  * lw_hook_wanted() - does LAPWING_HOOKS allow the hook @name? "mpi", "horovod", "gloo", "ddp", "socket",
- * "wait", "mark", "nvtx", "verbs", "nccl".
+ * "wait", "mark", "nvtx", "verbs", "cupti", "nccl".
  */
 bool lw_hook_wanted(const char *name);
 
@@ -140,6 +146,15 @@ void lw_record(const struct lw_event *event);
  */
 uint64_t lw_string(const char *text, size_t n);
 uint64_t lw_string_z(const char *text); /* of a terminated text */
+
+/** lw_string_known() - lw_string() of a text whose @id = lw_string_id(text, n) is known; n fits. Return: @id. */
+uint64_t lw_string_known(uint64_t id, const char *text, size_t n);
+
+/**
+ * lw_record_room() - for a thread of the tracer's own: wait until its ring has room for @n records.
+ * Return: what is left of @patience_ns; 0 = none, and the ring may be full still.
+ */
+int64_t lw_record_room(uint32_t n, int64_t patience_ns);
 
 /** lw_loss() - count something that this tracer knows it did not record. @where: static text or NULL. */
 void lw_loss(enum lw_loss_reason reason, uint64_t n, const char *where);
@@ -255,7 +270,10 @@ void lw_sockets_flush(enum lw_sample_why why); /* hook_socket.c: totals of every
 void lw_gloo_flush(void);                      /* hook_gloo.c: collectives that never ended */
 void lw_horovod_flush(void);                   /* hook_horovod_cycle.c: rounds not yet told */
 void lw_verbs_flush(void);                     /* verbs_table.c: requests that never completed */
-void lw_nccl_flush(void);                      /* hook_nccl_plugin.c: operations under way */
-void lw_nvtx_started(void); /* hook_nvtx.c: who has NVTX, when the process becomes live */
+void lw_cupti_flush(void);     /* hook_cupti.c: what CUPTI has not handed over yet */
+void lw_cupti_activated(void); /* this process is traced from now on */
+void lw_cupti_forget(void);    /* a forked child is to be traced: CUPTI was its parent's */
+void lw_nccl_flush(void);      /* hook_nccl_plugin.c: operations under way */
+void lw_nvtx_started(void);    /* hook_nvtx.c: who has NVTX, when the process becomes live */
 
 #endif /* LAPWING_TRACER_TRACER_H */

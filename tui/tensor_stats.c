@@ -9,6 +9,7 @@
 #include "tui/batch_rows.h"
 #include "tui/parts.h"
 #include "tui/tensor_unsent.h"
+#include "tui/track.h"
 
 struct making {
 	struct lw_run *run;
@@ -17,42 +18,26 @@ struct making {
 	double *whole_ns;    /* by tensor: queued to end; exposed_frac is of it */
 	uint64_t *n_spreads; /* by tensor: operations of which the order of ranks is known */
 	uint32_t *n_last;    /* by tensor, rank */
-	int64_t *waited_ns;  /* before each wait of the rank at hand */
+	/* of the rank at hand: when its training thread waited; of one whose kernels are known, when these computed */
+	struct lw_track track;
+	bool is_of_kernels;
 };
 
 /* ---- one rank's view ---------------------------------------------------------------------------- */
 
-/* Time that the training thread of @rank has waited before @at_ns. */
-static int64_t waited_ns(const struct making *making, const struct lw_rank *rank, int64_t at_ns)
+static void add_exposed(
+	struct making *making, const struct lw_batch *batch, int64_t ready_ns, uint32_t tensor)
 {
-	size_t low = 0, high = rank->waits.n;
-	const struct lw_interval *wait;
+	int64_t whole_ns = batch->end_ns - ready_ns, in_it_ns;
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (rank->waits.at[middle].start_ns < at_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0)
-		return 0;
-	wait = &rank->waits.at[low - 1];
-	return making->waited_ns[low - 1] + (at_ns < wait->end_ns ? at_ns : wait->end_ns) -
-	       wait->start_ns;
-}
-
-static void add_exposed(struct making *making, const struct lw_rank *rank,
-	const struct lw_batch *batch, int64_t ready_ns, uint32_t tensor)
-{
-	if (rank->waits.n == 0 || ready_ns == LW_NS_UNKNOWN || ready_ns >= batch->end_ns) {
+	if (!making->track.stretches.n || ready_ns == LW_NS_UNKNOWN || ready_ns >= batch->end_ns) {
 		making->whole_ns[tensor] = NAN;
 		return;
 	}
-	making->whole_ns[tensor] += (double)(batch->end_ns - ready_ns);
-	making->stats[tensor].exposed_frac += (double)(waited_ns(making, rank, batch->end_ns) -
-						       waited_ns(making, rank, ready_ns));
+	lw_track_columns(&making->track, ready_ns, whole_ns, 1, &in_it_ns);
+	making->whole_ns[tensor] += (double)whole_ns;
+	making->stats[tensor].exposed_frac +=
+		(double)(making->is_of_kernels ? whole_ns - in_it_ns : in_it_ns);
 }
 
 static int add_member(struct making *making, size_t r, const struct lw_step *step,
@@ -79,7 +64,7 @@ static int add_member(struct making *making, size_t r, const struct lw_step *ste
 	stats->entry_ns +=
 		phases->is_partial ? (double)NAN : (double)lw_intervals_length_ns(&phases->entry);
 	stats->misc_ns += (double)lw_intervals_length_ns(&phases->misc);
-	add_exposed(making, rank, batch, member->ready_ns, member->tensor);
+	add_exposed(making, batch, member->ready_ns, member->tensor);
 	return status;
 }
 
@@ -98,20 +83,27 @@ static int add_step(struct making *making, size_t r, size_t s)
 	return status;
 }
 
+static void clear_track(struct making *making)
+{
+	lw_vec_free(&making->track.stretches);
+	making->track.total_ns = 0;
+}
+
 static int add_rank(struct making *making, size_t r)
 {
 	const struct lw_rank *rank = &making->run->ranks.at[r];
-	int64_t sum_ns = 0;
+	const struct lw_interval *at = rank->waits.at;
+	size_t n = rank->waits.n;
 	int status = LW_OK;
 
-	free(making->waited_ns);
-	making->waited_ns = malloc((rank->waits.n + 1) * sizeof(*making->waited_ns));
-	if (!making->waited_ns)
-		return lw_fail(LW_ERR_NOMEM, "no memory");
-	for (size_t i = 0; i < rank->waits.n; i++) {
-		making->waited_ns[i] = sum_ns;
-		sum_ns += rank->waits.at[i].end_ns - rank->waits.at[i].start_ns;
+	clear_track(making);
+	making->is_of_kernels = lw_gpu_has(rank);
+	if (making->is_of_kernels) {
+		at = rank->gpu.busy[LW_GPU_COMPUTE].at;
+		n = rank->gpu.busy[LW_GPU_COMPUTE].n;
 	}
+	for (size_t i = 0; i < n && status == LW_OK; i++)
+		status = lw_track_add(&making->track, at[i].start_ns, at[i].end_ns);
 	for (size_t s = 0; s < rank->steps.n && status == LW_OK; s++)
 		if (lw_summary_is_counted(making->run, s))
 			status = add_step(making, r, s);
@@ -229,7 +221,7 @@ int lw_tensor_stats_make(struct lw_run *run, struct lw_tensor_stats **ret_stats)
 	free(making.whole_ns);
 	free(making.n_spreads);
 	free(making.n_last);
-	free(making.waited_ns);
+	clear_track(&making);
 	if (status < 0)
 		free(making.stats);
 	else

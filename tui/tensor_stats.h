@@ -17,8 +17,9 @@ struct lw_tensor_stats {
 	int32_t last_rank; /* index of who queued it last most often; LW_NONE: nobody, or not known */
 	double last_frac; /* of its operations; 0: no rank is ever later; NAN: not known */
 	double negotiate_ns, late_ns, wait_ns, allreduce_ns, entry_ns, misc_ns;
-	double mates;        /* other tensors in its batch */
-	double exposed_frac; /* of the time from queued to the operation's end the training thread waits */
+	double mates; /* other tensors in its batch */
+	double exposed_frac; /* of the time from queued to the operation's end no kernel of the rank computes; without
+			      * kernels: its training thread waits */
 };
 
 /** lw_tensor_stats_make() - one for each of run->tensors, freed by the caller. Return: LW_OK, LW_ERR_NOMEM. */

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "analyzer/gpu_words.h"
 #include "tui/parts.h"
 
 static const char *dtype_name(int dtype)
@@ -72,8 +73,9 @@ void lw_tensor_print(const struct lw_run *run, uint32_t index, const struct lw_t
 		fputs("Exposed: not known, no waits of the training thread were recorded.\n", out);
 	else
 		fprintf(out,
-			"Exposed: in %.0f %% of the time from queued to done the training thread waits (for this or another).\n",
-			100 * stats->exposed_frac);
+			"Exposed: in %.0f %% of the time from queued to done %s (for this or another).\n",
+			100 * stats->exposed_frac,
+			lw_gpu_is_time(run) ? "no kernel computes" : "the training thread waits");
 }
 
 void lw_batch_print(

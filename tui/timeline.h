@@ -6,6 +6,7 @@
  *	timeline_draw.c     rows and their lanes    timeline_details.c  what is said of it
  *	timeline_ruler.c    times and steps         timeline_lanes.h    when each kind of work went on
  *	timeline_csv.c      what `e` writes         timeline_nic.c      what crossed the network
+ *	timeline_gpu.c      what GPUs did           timeline_gpu_select.c, timeline_gpu_details.c   which kernel, and of it
  *
  * Times here are relative to the ruler's 0, the origin_ns of a rank's lanes, so one number means one column on
  * all rows.
@@ -25,6 +26,19 @@ enum lw_timeline_density { /* lanes of one rank */
 	LW_TIMELINE_DENSITIES
 };
 
+enum lw_timeline_gpu { /* what the lanes of GPUs are of */
+	LW_TIMELINE_GPU_KINDS,
+	LW_TIMELINE_GPU_STREAMS,
+	LW_TIMELINE_GPU_HIDDEN,
+	LW_TIMELINE_GPU_MODES
+};
+
+/* A kernel or copy of the selected rank. */
+struct lw_timeline_item {
+	bool is_there, is_copy;
+	size_t index; /* into its kernels or copies */
+};
+
 enum { LW_TIMELINE_FIT_ALL = -2, LW_TIMELINE_FIT_NOTHING = -1, LW_TIMELINE_MAX_COLUMNS = 4096 };
 
 struct lw_timeline {
@@ -38,11 +52,16 @@ struct lw_timeline {
 	int64_t from_ns, column_ns; /* the screen's left edge, relative; a column */
 	int64_t cursor_ns;          /* in the cursor's column */
 	int32_t group;              /* selected, LW_NONE */
-	size_t n_in_column;         /* operations under the cursor: at least so many, */
-	bool is_more_in_column;     /* and more */
-	int32_t to_fit;             /* step that the next drawing zooms to, or LW_TIMELINE_FIT_.. */
+	enum lw_timeline_gpu gpu;
+	bool is_on_gpu;               /* what is selected is a kernel or copy, no collective */
+	size_t gpu_line;              /* of a rank's GPU lanes, where it is on one */
+	struct lw_timeline_item item; /* selected */
+	size_t n_in_column;           /* operations under the cursor: at least so many, */
+	bool is_more_in_column;       /* and more */
+	int32_t to_fit; /* step that the next drawing zooms to, or LW_TIMELINE_FIT_.. */
 	size_t details_top;
 	int n_columns;  /* of the screen as it was drawn last */
+	int gpu_lines;  /* GPU lanes of a rank on it */
 	size_t n_shown; /* rows on it */
 };
 
@@ -52,6 +71,7 @@ struct lw_timeline_layout {
 	int header_lines;             /* status, ruler, steps */
 	int lanes_per_row, row_lines; /* with the blank between ranks */
 	int nic_lines;                /* of lanes_per_row, the last */
+	int gpu_lines;                /* of lanes_per_row, the first */
 	int shared_lines;             /* below the rows, of each NIC that several ranks share, */
 	bool is_shared_selected;      /* or only of the selected rank's */
 	enum lw_timeline_density density;
@@ -173,6 +193,58 @@ size_t lw_timeline_nic_n_said(const struct lw_timeline *timeline);
 /** lw_timeline_nic_say() - line @n of what the selected rank's lane shows at the cursor. Return: there is one. */
 bool lw_timeline_nic_say(
 	const struct lw_timeline *timeline, size_t n, char text[LW_TIMELINE_TEXT_BYTES]);
+
+/* ---- timeline_gpu.c ---- */
+
+enum { LW_TIMELINE_MAX_STREAMS = 8 }; /* lanes of a rank */
+
+/** lw_timeline_shows_gpu() - there are lanes of GPUs, and nothing keeps them from being shown but the size of the screen. */
+bool lw_timeline_shows_gpu(const struct lw_timeline *timeline);
+
+/** lw_timeline_gpu_n_lines() - GPU lanes of a rank at @density. */
+int lw_timeline_gpu_n_lines(const struct lw_timeline *timeline, enum lw_timeline_density density);
+
+/** lw_timeline_gpu_has_compute() - they have one for computing: then it needs no lane of its own. */
+bool lw_timeline_gpu_has_compute(const struct lw_timeline *timeline);
+
+/** lw_timeline_gpu_class() - of lane @line: enum lw_gpu_class; LW_NONE: of a stream, whatever runs on it. */
+int lw_timeline_gpu_class(const struct lw_timeline *timeline, size_t line);
+
+/** lw_timeline_gpu_label() - "GPU comm", "stream 7". Return: @text. */
+const char *lw_timeline_gpu_label(
+	const struct lw_timeline *timeline, size_t r, size_t line, char text[LW_UNIT_TEXT_BYTES]);
+
+/** lw_timeline_gpu_draw() - lane @line of rank @r. */
+void lw_timeline_gpu_draw(
+	const struct lw_timeline *timeline, size_t r, size_t line, struct lw_pane pane);
+
+/* ---- timeline_gpu_select.c ---- */
+
+/** lw_timeline_item_span() - when the selected kernel or copy ran, relative. Return: false: none is. */
+bool lw_timeline_item_span(const struct lw_timeline *timeline, struct lw_interval *ret_span);
+
+/** lw_timeline_gpu_select_here() - what is under the cursor on the selected lane. */
+void lw_timeline_gpu_select_here(struct lw_timeline *timeline);
+
+/** lw_timeline_gpu_next() - as lw_timeline_next(), of the kernels and copies of the lane. */
+bool lw_timeline_gpu_next(struct lw_timeline *timeline, int by, int n_columns);
+
+/** lw_timeline_gpu_follow() - the selected lane is that of what is selected. */
+void lw_timeline_gpu_follow(struct lw_timeline *timeline);
+
+/** lw_timeline_gpu_find() - the next one on any lane whose name, as shown or not, holds @text. Return: its name, NULL. */
+const char *lw_timeline_gpu_find(
+	struct lw_timeline *timeline, const char *text, int by, int n_columns);
+
+/* ---- timeline_gpu_details.c ---- */
+
+/** lw_timeline_gpu_line() - line @n of what is known of the selected kernel or copy. Return: there is one. */
+bool lw_timeline_gpu_line(
+	const struct lw_timeline *timeline, size_t n, char text[LW_TIMELINE_TEXT_BYTES]);
+
+/** lw_timeline_gpu_write() - as CSV, kernels and copies within [from, to), relative, on all ranks. */
+int lw_timeline_gpu_write(
+	const struct lw_timeline *timeline, int64_t from_ns, int64_t to_ns, FILE *out);
 
 /* ---- timeline_keys.c ---- */
 

@@ -31,8 +31,11 @@ static const struct shape {
 static bool take_shape(const struct lw_timeline *timeline, const struct shape *shape,
 	bool is_shared_selected, struct lw_timeline_layout *layout)
 {
-	const int n_lanes[] = {[LW_TIMELINE_ALL] = n_lanes_there(timeline),
-		[LW_TIMELINE_TWO] = 2,
+	/* that of computing is one of the GPU's, where these are shown */
+	int n_gpu = lw_timeline_gpu_n_lines(timeline, shape->density);
+	int n_less = n_gpu && lw_timeline_gpu_has_compute(timeline);
+	const int n_lanes[] = {[LW_TIMELINE_ALL] = n_lanes_there(timeline) - n_less,
+		[LW_TIMELINE_TWO] = 2 - n_less,
 		[LW_TIMELINE_ONE] = 1};
 	bool has_own = shape->density != LW_TIMELINE_ONE && shape->nic_lines &&
 		       lw_timeline_nic_count(timeline, false);
@@ -44,7 +47,8 @@ static bool take_shape(const struct lw_timeline *timeline, const struct shape *s
 	layout->nic_lines = has_own ? shape->nic_lines : 0;
 	layout->shared_lines = n_shared ? shape->nic_lines : 0;
 	layout->is_shared_selected = is_shared_selected;
-	layout->lanes_per_row = n_lanes[shape->density] + layout->nic_lines;
+	layout->gpu_lines = n_gpu;
+	layout->lanes_per_row = n_lanes[shape->density] + layout->nic_lines + n_gpu;
 	return layout->n_rows * (size_t)layout->lanes_per_row +
 		       n_shared * (size_t)layout->shared_lines <=
 	       (size_t)(layout->n_lines > 0 ? layout->n_lines : 0);
@@ -52,9 +56,15 @@ static bool take_shape(const struct lw_timeline *timeline, const struct shape *s
 
 static void choose_shape(const struct lw_timeline *timeline, struct lw_timeline_layout *layout)
 {
+	/* who asks for streams gets them, and the ranks that fit */
+	enum lw_timeline_density only = timeline->density == LW_TIMELINE_FITTING &&
+							lw_timeline_shows_gpu(timeline) &&
+							timeline->gpu == LW_TIMELINE_GPU_STREAMS
+						? LW_TIMELINE_ALL
+						: timeline->density;
+
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-		if ((timeline->density != LW_TIMELINE_FITTING &&
-			    timeline->density != shapes[i].density) ||
+		if ((only != LW_TIMELINE_FITTING && only != shapes[i].density) ||
 			(shapes[i].nic_lines && !lw_timeline_shows_nic(timeline)))
 			continue;
 		if (take_shape(timeline, &shapes[i], false, layout) ||
@@ -268,46 +278,71 @@ static void draw_shared(const struct lw_timeline *timeline, const struct lw_time
 	}
 }
 
+static void draw_gpu(const struct lw_timeline *timeline, const struct lw_timeline_layout *layout,
+	size_t r, struct lw_pane pane, int y)
+{
+	char label[LW_UNIT_TEXT_BYTES];
+
+	for (int line = 0; line < layout->gpu_lines; line++) {
+		draw_rank_label(timeline, r, pane, y + line,
+			lw_timeline_gpu_label(timeline, r, (size_t)line, label), line == 0);
+		lw_timeline_gpu_draw(timeline, r, (size_t)line,
+			lw_pane_part(pane, layout->label_width, y + line, layout->n_columns, 1));
+	}
+}
+
+/* One of the host's lanes: @lane of all of them, of @kind where each has its own. */
+static void draw_host_lane(const struct lw_timeline *timeline,
+	const struct lw_timeline_layout *layout, size_t r, struct lw_pane line,
+	const struct columns *columns, int lane, size_t kind)
+{
+	bool is_comm = layout->density == LW_TIMELINE_ALL
+			       ? kind == LW_LANE_ALLREDUCE
+			       : layout->density == LW_TIMELINE_ONE || lane == 1;
+
+	if (layout->density == LW_TIMELINE_ONE)
+		draw_most(line, columns, true);
+	else if (layout->density == LW_TIMELINE_TWO && lane == 1)
+		draw_most(line, columns, false);
+	else
+		draw_kind(line, columns, kind);
+	if (kind == LW_LANE_COMPUTE && layout->density != LW_TIMELINE_ONE &&
+		timeline->lanes.ranks[r].is_waited == LW_BLOCKED_UNKNOWN)
+		lw_pane_text(line, 0, 0, line.width, LW_STYLE_DIM, "? not known");
+	if (is_comm && !timeline->is_on_gpu && (timeline->is_following || r == timeline->rank))
+		mark(timeline, r, line);
+}
+
 static void draw_rank(const struct lw_timeline *timeline, const struct lw_timeline_layout *layout,
 	size_t r, struct lw_pane pane, int y, struct columns *columns)
 {
 	static const char *const two[] = {"compute", "comm"};
-	int n_lanes = layout->lanes_per_row - layout->nic_lines;
-	size_t kind = 0;
+	int n_host = layout->lanes_per_row - layout->nic_lines - layout->gpu_lines;
+	int first = layout->gpu_lines && lw_timeline_gpu_has_compute(timeline);
+	size_t kind = first ? LW_LANE_NEGOTIATE : LW_LANE_COMPUTE;
 
 	columns->from_ns = timeline->from_ns + timeline->lanes.ranks[r].origin_ns;
 	look(&timeline->lanes.ranks[r].tracks, columns);
+	draw_gpu(timeline, layout, r, pane, y);
+	y += layout->gpu_lines;
 	if (layout->nic_lines && lw_timeline_nic_is_shared(timeline, r))
-		lw_pane_text(pane, layout->label_width, y + n_lanes, layout->n_columns,
-			LW_STYLE_DIM, "shared: below all ranks");
+		lw_pane_text(pane, layout->label_width, y + n_host, layout->n_columns, LW_STYLE_DIM,
+			"shared: below all ranks");
 	else if (layout->nic_lines)
-		draw_nic(timeline, layout, r, pane, y + n_lanes, layout->nic_lines);
-	for (int lane = 0; lane < n_lanes; lane++, kind++) {
+		draw_nic(timeline, layout, r, pane, y + n_host, layout->nic_lines);
+	for (int lane = 0; lane < n_host; lane++, kind++) {
 		struct lw_pane line =
 			lw_pane_part(pane, layout->label_width, y + lane, layout->n_columns, 1);
-		bool is_comm = n_lanes == 1 || lane == 1;
 
 		while (kind > LW_LANE_COMPUTE && layout->density == LW_TIMELINE_ALL &&
 			!timeline->lanes.is_there[kind])
 			kind++;
 		draw_rank_label(timeline, r, pane, y + lane,
 			layout->density == LW_TIMELINE_ONE   ? NULL
-			: layout->density == LW_TIMELINE_TWO ? two[lane]
+			: layout->density == LW_TIMELINE_TWO ? two[lane + first]
 							     : lw_lanes[kind].name,
-			lane == 0);
-		if (layout->density == LW_TIMELINE_ONE)
-			draw_most(line, columns, true);
-		else if (layout->density == LW_TIMELINE_TWO && lane == 1)
-			draw_most(line, columns, false);
-		else
-			draw_kind(line, columns, kind);
-		if (kind == LW_LANE_COMPUTE && layout->density != LW_TIMELINE_ONE &&
-			timeline->lanes.ranks[r].is_waited == LW_BLOCKED_UNKNOWN)
-			lw_pane_text(line, 0, 0, line.width, LW_STYLE_DIM, "? not known");
-		if (layout->density == LW_TIMELINE_ALL)
-			is_comm = kind == LW_LANE_ALLREDUCE;
-		if (is_comm && (timeline->is_following || r == timeline->rank))
-			mark(timeline, r, line);
+			lane == 0 && !layout->gpu_lines);
+		draw_host_lane(timeline, layout, r, line, columns, lane + first, kind);
 	}
 }
 
@@ -398,10 +433,13 @@ static void draw_cursor(const struct lw_timeline *timeline, const struct lw_time
 	int x = lw_timeline_column(timeline, timeline->cursor_ns);
 	int y = layout->first_line + (int)(row - timeline->top) * layout->row_lines;
 
+	bool is_on_lane = timeline->is_on_gpu && timeline->gpu_line < (size_t)layout->gpu_lines;
+
 	if (x >= 0 && x < layout->n_columns)
 		for (int lane = 0; lane < layout->lanes_per_row; lane++)
-			lw_pane_restyle(
-				pane, layout->label_width + x, y + lane, 1, LW_STYLE_SELECTED);
+			if (!is_on_lane || lane == (int)timeline->gpu_line)
+				lw_pane_restyle(pane, layout->label_width + x, y + lane, 1,
+					LW_STYLE_SELECTED);
 }
 
 static void draw_rows(

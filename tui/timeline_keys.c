@@ -22,12 +22,20 @@ static void zoom(struct lw_timeline *timeline, bool is_closer, int n_columns)
 	lw_timeline_clip(timeline, n_columns);
 }
 
+static void select_here(struct lw_timeline *timeline)
+{
+	if (timeline->is_on_gpu)
+		lw_timeline_gpu_select_here(timeline);
+	else
+		lw_timeline_select_here(timeline);
+}
+
 static void move_cursor(struct lw_timeline *timeline, int64_t by_ns, int n_columns)
 {
 	timeline->cursor_ns += by_ns;
 	lw_timeline_clip(timeline, n_columns);
 	lw_timeline_show(timeline, timeline->cursor_ns, n_columns);
-	lw_timeline_select_here(timeline);
+	select_here(timeline);
 }
 
 static void page(struct lw_timeline *timeline, int by, int n_columns)
@@ -64,7 +72,30 @@ static void go_to_step(struct lw_timeline *timeline, int by, int n_columns)
 		timeline->cursor_ns = start_ns;
 		lw_timeline_clip(timeline, n_columns);
 	}
-	lw_timeline_select_first(timeline, n_columns);
+	if (timeline->is_on_gpu)
+		lw_timeline_gpu_select_here(timeline);
+	else
+		lw_timeline_select_first(timeline, n_columns);
+}
+
+/* Between lanes of a rank's GPUs, then to the next rank. Return: there was one. */
+static bool move_lane(struct lw_timeline *timeline, int by, size_t n_rows)
+{
+	size_t n = (size_t)timeline->gpu_lines, line = timeline->gpu_line + (size_t)by;
+
+	if (n && timeline->gpu_line >= n) /* on no lane so far */
+		line = by > 0 ? 0 : n - 1;
+	if (line >= n) {
+		size_t rank = timeline->rank + (size_t)by;
+
+		if (rank >= n_rows)
+			return false;
+		timeline->rank = rank;
+		line = by > 0 || !n ? 0 : n - 1;
+	}
+	timeline->gpu_line = line;
+	lw_timeline_gpu_select_here(timeline);
+	return true;
 }
 
 /* Another rank or tensor: what is followed stays selected, else the cursor's place does. */
@@ -73,6 +104,10 @@ static void move_row(struct lw_timeline *timeline, int by, size_t n_rows, int n_
 	size_t *row = timeline->is_by_tensor ? &timeline->row : &timeline->rank;
 	const struct lw_batch *batch;
 
+	if (timeline->is_on_gpu && !timeline->is_by_tensor) {
+		move_lane(timeline, by, n_rows);
+		return;
+	}
 	if ((by < 0 && *row == 0) || (by > 0 && *row + 1 >= n_rows))
 		return;
 	*row = by < 0 ? *row - 1 : *row + 1;
@@ -97,6 +132,7 @@ static void turn(struct lw_view *view)
 	const struct lw_tensor_lanes *tensors = &timeline->lanes.tensors;
 
 	timeline->is_by_tensor = !timeline->is_by_tensor;
+	timeline->is_on_gpu = false;
 	timeline->top = 0;
 	if (!timeline->is_by_tensor)
 		return;
@@ -137,17 +173,64 @@ static void turn_nic(struct lw_view *view)
 			timeline->is_nic_hidden ? "not shown" : "shown");
 }
 
+static void turn_gpu(struct lw_view *view)
+{
+	struct lw_timeline *timeline = view->state;
+
+	if (!timeline->lanes.gpu.is_there) {
+		lw_app_say(view->app, true, "no kernel or copy of a GPU was recorded");
+		return;
+	}
+	timeline->gpu = (timeline->gpu + 1) % LW_TIMELINE_GPU_MODES;
+	lw_timeline_gpu_follow(timeline);
+	timeline->is_on_gpu &= timeline->gpu != LW_TIMELINE_GPU_HIDDEN;
+	lw_app_say(view->app, false, "GPU lanes: %s%s",
+		timeline->gpu == LW_TIMELINE_GPU_KINDS     ? "by kind of work"
+		: timeline->gpu == LW_TIMELINE_GPU_STREAMS ? "by stream"
+							   : "not shown",
+		timeline->is_by_tensor ? ", where ranks are down" : "");
+}
+
+/* Kernels and copies, or collectives. */
+static void turn_kernels(struct lw_view *view)
+{
+	struct lw_timeline *timeline = view->state;
+
+	if (!timeline->lanes.gpu.is_there || timeline->is_by_tensor) {
+		lw_app_say(view->app, true, "%s",
+			timeline->is_by_tensor ? "kernels are where ranks are down: t turns"
+					       : "no kernel or copy of a GPU was recorded");
+		return;
+	}
+	if (timeline->gpu == LW_TIMELINE_GPU_HIDDEN)
+		timeline->gpu = LW_TIMELINE_GPU_KINDS;
+	timeline->is_on_gpu = !timeline->is_on_gpu;
+	timeline->is_following = false;
+	select_here(timeline);
+	/* rather a lane on which there is something */
+	for (size_t i = 0, line = timeline->gpu_line;
+		timeline->is_on_gpu && !timeline->item.is_there && i <= (size_t)timeline->gpu_lines;
+		i++) {
+		timeline->gpu_line = i < (size_t)timeline->gpu_lines ? i : line;
+		select_here(timeline);
+	}
+}
+
 static void click(struct lw_timeline *timeline, const struct lw_timeline_layout *layout,
 	const struct lw_input *input)
 {
 	int line = input->y - layout->first_line, x = input->x - layout->label_width;
 	size_t row = timeline->top + (size_t)(line > 0 ? line / layout->row_lines : 0);
+	int lane = line > 0 ? line % layout->row_lines : 0;
 
 	if (line >= 0 && line < layout->n_lines && row < layout->n_rows) {
 		if (timeline->is_by_tensor)
 			timeline->row = row;
 		else
 			timeline->rank = row;
+		timeline->is_on_gpu = lane < layout->gpu_lines;
+		if (timeline->is_on_gpu)
+			timeline->gpu_line = (size_t)lane;
 	}
 	if (line >= layout->n_lines || x >= layout->n_columns)
 		return;
@@ -155,7 +238,7 @@ static void click(struct lw_timeline *timeline, const struct lw_timeline_layout 
 		timeline->cursor_ns = timeline->from_ns + x * timeline->column_ns;
 	lw_timeline_clip(timeline, layout->n_columns);
 	timeline->is_following = false;
-	lw_timeline_select_here(timeline);
+	select_here(timeline);
 }
 
 /* Requests while the details are all of the screen. Return: understood. */
@@ -189,6 +272,18 @@ static bool request_details(struct lw_timeline *timeline, const struct lw_input 
 	}
 }
 
+static void next_item(struct lw_view *view, int by, int n_columns)
+{
+	struct lw_timeline *timeline = view->state;
+
+	if (timeline->is_on_gpu && !lw_timeline_gpu_next(timeline, by, n_columns))
+		lw_app_say(view->app, true,
+			by > 0 ? "no kernel or copy after this one" : "none before this one");
+	else if (!timeline->is_on_gpu && !lw_timeline_next(timeline, by, n_columns))
+		lw_app_say(view->app, true,
+			by > 0 ? "no collective after this one" : "none before this one");
+}
+
 /* Requests that move in time. Return: understood. */
 static bool request_time(struct lw_view *view, enum lw_request request, int n_columns)
 {
@@ -220,9 +315,7 @@ static bool request_time(struct lw_view *view, enum lw_request request, int n_co
 		return true;
 	case LW_REQUEST_NEXT_ITEM:
 	case LW_REQUEST_PREVIOUS_ITEM:
-		if (!lw_timeline_next(timeline, by, n_columns))
-			lw_app_say(view->app, true,
-				by > 0 ? "no collective after this one" : "none before this one");
+		next_item(view, by, n_columns);
 		return true;
 	case LW_REQUEST_ZOOM_IN:
 	case LW_REQUEST_ZOOM_OUT:
@@ -243,6 +336,7 @@ bool lw_timeline_request(struct lw_view *view, const struct lw_input *input)
 	struct lw_pane pane = {&none, 0, 0, input->width, input->height};
 	struct lw_timeline_layout layout = lw_timeline_lay_out(timeline, pane);
 
+	timeline->gpu_lines = layout.gpu_lines;
 	if (!timeline->column_ns) /* a key before the first picture */
 		lw_timeline_fit_pending(timeline, layout.n_columns);
 	if (timeline->is_full && request_details(timeline, input))
@@ -263,6 +357,12 @@ bool lw_timeline_request(struct lw_view *view, const struct lw_input *input)
 	case LW_REQUEST_NIC:
 		turn_nic(view);
 		return true;
+	case LW_REQUEST_GPU:
+		turn_gpu(view);
+		return true;
+	case LW_REQUEST_KERNELS:
+		turn_kernels(view);
+		return true;
 	case LW_REQUEST_SORT:
 		timeline->density = (timeline->density + 1) % LW_TIMELINE_DENSITIES;
 		return true;
@@ -273,9 +373,9 @@ bool lw_timeline_request(struct lw_view *view, const struct lw_input *input)
 		timeline->is_full = true;
 		return true;
 	case LW_REQUEST_BACK:
-		if (!timeline->is_following)
+		if (!timeline->is_following && !timeline->is_on_gpu)
 			return false;
-		timeline->is_following = false;
+		timeline->is_following = timeline->is_on_gpu = false;
 		return true;
 	default:
 		return request_time(view, input->request, layout.n_columns);

@@ -3,82 +3,6 @@
 
 #include <string.h>
 
-/* ---- tracks ------------------------------------------------------------------------------------- */
-
-int lw_track_add(struct lw_track *track, int64_t start_ns, int64_t end_ns)
-{
-	size_t n = track->stretches.n;
-
-	if (n > 0) {
-		const struct lw_stretch *last = &track->stretches.at[n - 1];
-		int64_t last_end_ns = last->start_ns + track->total_ns - last->before_ns;
-
-		if (start_ns < last_end_ns)
-			start_ns = last_end_ns;
-		if (start_ns == last_end_ns && end_ns > start_ns) {
-			track->total_ns += end_ns - start_ns;
-			return LW_OK;
-		}
-	}
-	if (end_ns <= start_ns)
-		return LW_OK;
-	if (lw_vec_push(&track->stretches, ((struct lw_stretch){start_ns, track->total_ns})) < 0)
-		return LW_ERR_NOMEM;
-	track->total_ns += end_ns - start_ns;
-	return LW_OK;
-}
-
-/* How many start at or before @at_ns, when @low do: near ones are found soon. */
-static size_t advance(const struct lw_track *track, size_t low, int64_t at_ns)
-{
-	size_t n = track->stretches.n, high = low, by = 1;
-
-	while (high < n && track->stretches.at[high].start_ns <= at_ns) {
-		low = high + 1;
-		high = n - high > by ? high + by : n;
-		by *= 2;
-	}
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (track->stretches.at[middle].start_ns <= at_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* Time of @track before @at_ns; @i of its stretches have started. */
-static int64_t sum_before(const struct lw_track *track, size_t i, int64_t at_ns)
-{
-	const struct lw_stretch *last;
-	int64_t end_sum_ns, sum_ns;
-
-	if (i == 0)
-		return 0;
-	last = &track->stretches.at[i - 1];
-	end_sum_ns = i < track->stretches.n ? last[1].before_ns : track->total_ns;
-	sum_ns = last->before_ns + (at_ns - last->start_ns);
-	return sum_ns < end_sum_ns ? sum_ns : end_sum_ns;
-}
-
-void lw_track_columns(
-	const struct lw_track *track, int64_t from_ns, int64_t column_ns, int n, int64_t *occupied)
-{
-	size_t i = advance(track, 0, from_ns);
-	int64_t before_ns = sum_before(track, i, from_ns);
-
-	for (int column = 0; column < n; column++) {
-		int64_t end_ns = from_ns + column_ns * (column + 1), sum_ns;
-
-		i = advance(track, i, end_ns);
-		sum_ns = sum_before(track, i, end_ns);
-		occupied[column] = sum_ns - before_ns;
-		before_ns = sum_ns;
-	}
-}
-
 static void free_tracks(struct lw_tracks *tracks)
 {
 	for (size_t i = 0; i < LW_TRACKS; i++)
@@ -146,6 +70,17 @@ static int add_step(
 	return status == LW_OK ? lw_track_add(compute, at_ns, step->end_ns) : status;
 }
 
+/* Kernels tell when a rank computed outside of steps, too. */
+static int compute_by_kernels(struct lw_lanes *lanes, size_t r)
+{
+	struct lw_track *compute = &lanes->ranks[r].tracks.of[LW_LANE_COMPUTE];
+
+	lw_vec_free(&compute->stretches);
+	compute->total_ns = 0;
+	lanes->ranks[r].is_waited = LW_BLOCKED_KNOWN;
+	return lw_track_append(compute, &lanes->gpu.ranks[r].all.of[LW_GPU_COMPUTE]);
+}
+
 /* Operations that belong to no step, such as the first broadcasts: what of them lies in [from, to). */
 static int add_outside(struct lw_lanes *lanes, size_t r, int64_t from_ns, int64_t to_ns)
 {
@@ -200,6 +135,8 @@ static int add_rank(struct lw_lanes *lanes, size_t r, bool has_waits, struct lw_
 		status = add_step(lanes, r, s, has_waits, blocked);
 	if (status == LW_OK && rank->steps.n)
 		status = add_outside(lanes, r, end_ns, INT64_MAX);
+	if (status == LW_OK && lw_gpu_has(rank))
+		status = compute_by_kernels(lanes, r);
 	for (size_t k = 0; k < LW_TRACKS; k++)
 		lanes->is_there[k] |= own->tracks.of[k].stretches.n > 0;
 	return status;
@@ -271,6 +208,8 @@ int lw_lanes_init(struct lw_lanes *lanes, struct lw_run *run)
 	lanes->ranks = calloc(run->ranks.n + 1, sizeof(*lanes->ranks));
 	status = lanes->ranks ? lw_phases_init(&lanes->phases, run)
 			      : lw_fail(LW_ERR_NOMEM, "no memory for the timeline");
+	if (status == LW_OK)
+		status = lw_gpu_lanes_init(&lanes->gpu, run);
 	for (size_t r = 0; r < run->ranks.n && status == LW_OK; r++)
 		status = add_rank(lanes, r, has_waits, &blocked);
 	lw_vec_free(&blocked);
@@ -310,6 +249,7 @@ void lw_lanes_done(struct lw_lanes *lanes)
 	}
 	free(lanes->ranks);
 	lw_nic_lanes_done(&lanes->nic);
+	lw_gpu_lanes_done(&lanes->gpu);
 	lw_phases_done(&lanes->phases);
 	*lanes = (struct lw_lanes){0};
 }

@@ -3,9 +3,7 @@
  * timeline_lanes.h - what the timeline draws: for every rank or tensor and kind of work, when it went on.
  *
  * Reads:  a run after network.   Writes: nothing.
- * A track is a sorted list of stretches and the time in all those before each: how much of a column is
- * occupied is then the difference of two sums, found by bisection, however many stretches the column
- * covers. So every zoom level is exact and costs the same, and there is no other level to be kept.
+ * Of a rank whose GPU was recorded, computing is when its kernels computed; else when its training thread did not wait.
  */
 #ifndef LAPWING_TUI_TIMELINE_LANES_H
 #define LAPWING_TUI_TIMELINE_LANES_H
@@ -13,19 +11,11 @@
 #include "analyzer/reconstruct/overlap.h"
 #include "analyzer/reconstruct/phase.h"
 #include "tui/cells.h"
+#include "tui/gpu_lanes.h"
 #include "tui/nic_lanes.h"
+#include "tui/track.h"
 
 enum { LW_TRACKS = LW_LANE_MISC + 1 }; /* compute and the four phases */
-
-struct lw_stretch {
-	int64_t start_ns;
-	int64_t before_ns; /* sum of the lengths of those before */
-};
-
-struct lw_track { /* 16 bytes a stretch */
-	lw_vec(struct lw_stretch) stretches;
-	int64_t total_ns;
-};
 
 struct lw_tracks {
 	struct lw_track of[LW_TRACKS]; /* by enum lw_lane */
@@ -58,17 +48,11 @@ struct lw_lanes {
 	struct lw_rank_lanes *ranks;
 	struct lw_tensor_lanes tensors;
 	struct lw_nic_lanes nic;
+	struct lw_gpu_lanes gpu;
 	int64_t length_ns; /* from the ruler's 0 to the last end on any rank */
 	bool is_there[LW_TRACKS];
 	bool is_one_clock;
 };
-
-/** lw_track_add() - append [start, end), cut to what comes after the last one. Return: LW_OK, LW_ERR_NOMEM. */
-int lw_track_add(struct lw_track *track, int64_t start_ns, int64_t end_ns);
-
-/** lw_track_columns() - @occupied[i]: time of @track in column i of @n, each @column_ns, from @from_ns on. */
-void lw_track_columns(
-	const struct lw_track *track, int64_t from_ns, int64_t column_ns, int n, int64_t *occupied);
 
 /** lw_lanes_init() - all ranks of @run, which has to live on. lw_lanes_done() frees, also after an error. */
 int lw_lanes_init(struct lw_lanes *lanes, struct lw_run *run);

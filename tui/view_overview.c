@@ -104,8 +104,9 @@ static void draw_step(const struct lw_summary *summary, struct lw_pane pane)
 }
 
 /* Return: lines. */
-static int draw_bar(const struct lw_summary *summary, struct lw_pane pane, int y)
+static int draw_bar(const struct lw_brief *brief, struct lw_pane pane, int y)
 {
+	const struct lw_summary *summary = &brief->summary;
 	struct lw_bar_part parts[LW_EXPOSED_PARTS];
 	double whole_ns = parts_of(summary, NULL, parts);
 	/* it was not recorded when ranks wait */
@@ -122,7 +123,8 @@ static int draw_bar(const struct lw_summary *summary, struct lw_pane pane, int y
 		char number[LW_UNIT_TEXT_BYTES], text[64];
 		int width;
 
-		snprintf(text, sizeof(text), "%s %s%s", looks[i].name,
+		snprintf(text, sizeof(text), "%s%s %s%s",
+			brief->is_gpu_time && i == LW_EXPOSED_COMPUTE ? "GPU " : "", looks[i].name,
 			is_bound && i == LW_EXPOSED_COMPUTE ? "at least " : "",
 			lw_ns_or_unknown(parts[i].amount, number));
 		width = 2 + lw_text_width(text);
@@ -332,7 +334,7 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 		return;
 	}
 	draw_step(&brief->summary, top);
-	y += draw_bar(&brief->summary, top, y);
+	y += draw_bar(brief, top, y);
 	if (pane.height > 16)
 		y++;
 	draw_steps(brief, top, y++);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/gpu_words.h"
 #include "tui/app.h"
 #include "tui/parts.h"
 #include "tui/phase_rows.h"
@@ -372,6 +373,8 @@ static void draw_heading(struct lw_view *view, struct lw_pane pane)
 	else if (summary->exposed_ns.how == LW_ASSUMED)
 		lw_pane_print(
 			pane, x, 1, LW_STYLE_WARN, "exposed: at most (assumed, no waits recorded)");
+	else if (lw_gpu_is_time(run))
+		lw_pane_print(pane, x, 1, LW_STYLE_DIM, "compute: when kernels on the GPU do");
 }
 
 enum { HEADING_LINES = 2, NOTE_LINES = 3, LEAST_FOR_NOTES = 16 };

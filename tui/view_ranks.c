@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/gpu_words.h"
 #include "tui/app.h"
 #include "tui/heatmap.h"
 #include "tui/parts.h"
@@ -341,7 +342,8 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	char text[LW_TABLE_TEXT_BYTES];
 
 	follow(view);
-	snprintf(text, sizeof(text), "Ranks: mean of %zu steps%s%s", summary->n_steps,
+	snprintf(text, sizeof(text), "Ranks: mean of %zu steps%s%s%s", summary->n_steps,
+		lw_gpu_is_time(state->rows.run) ? ", compute on the GPU" : "",
 		summary->exposed_ns.how == LW_ASSUMED ? ", exposed at most (assumed)" : "",
 		state->rows.run->n_missing_ranks ? "; ranks are missing, see the log" : "");
 	lw_pane_heading(pane, &state->table, LW_STYLE_STRONG, text);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "analyzer/kernel_text.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/units.h"
@@ -59,6 +60,8 @@ static int open_view(struct lw_view *view)
 	if (status == LW_OK && timeline->is_by_tensor)
 		status = lw_lanes_turn(&timeline->lanes, timeline->rank);
 	timeline->row = clip(timeline->row, timeline->lanes.tensors.n_order);
+	timeline->item.is_there = false; /* of another analysis */
+	timeline->is_on_gpu &= timeline->lanes.gpu.is_there;
 	timeline->was_open |= status == LW_OK;
 	if (status < 0)
 		lw_lanes_done(&timeline->lanes);
@@ -160,6 +163,7 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	lw_timeline_fit_pending(timeline, layout.n_columns);
 	go_to_focus_group(view, layout.n_columns);
 	timeline->n_columns = layout.n_columns;
+	timeline->gpu_lines = layout.gpu_lines;
 	timeline->n_shown = layout.n_shown;
 	tell_focus(view);
 	if (timeline->is_full)
@@ -178,6 +182,22 @@ static int n_columns_of(const struct lw_view *view)
 	return n_columns > 0 ? n_columns : 1; /* not drawn yet */
 }
 
+/* Where kernels are selected, or nothing else is of that name. */
+static bool find_kernel(struct lw_view *view, const char *text, int by)
+{
+	struct lw_timeline *timeline = view->state;
+	const char *name = lw_timeline_shows_gpu(timeline)
+				   ? lw_timeline_gpu_find(timeline, text, by, n_columns_of(view))
+				   : NULL;
+	char read[LW_KERNEL_TEXT_BYTES];
+
+	if (!name)
+		return false;
+	timeline->is_on_gpu = true;
+	lw_app_say(view->app, false, "%s", lw_kernel_text(name, read));
+	return true;
+}
+
 static bool find(struct lw_view *view, const char *text, int by)
 {
 	struct lw_timeline *timeline = view->state;
@@ -186,9 +206,11 @@ static bool find(struct lw_view *view, const char *text, int by)
 
 	if (!timeline->column_ns)
 		lw_timeline_fit_pending(timeline, n_columns_of(view));
+	if (timeline->is_on_gpu)
+		return find_kernel(view, text, by);
 	tensor = lw_timeline_find(timeline, text, by, n_columns_of(view));
 	if (tensor == LW_NONE)
-		return false;
+		return find_kernel(view, text, by);
 	view->focus->tensor = timeline->seen.tensor = tensor;
 	lw_timeline_select_tensor(timeline, tensor);
 	lw_app_say(view->app, false, "%s", run->tensors.at[tensor].name);
@@ -200,7 +222,7 @@ static bool copy(struct lw_view *view, FILE *out)
 	struct lw_timeline *timeline = view->state;
 	char text[LW_TIMELINE_TEXT_BYTES];
 
-	if (!lw_timeline_batch(timeline, timeline->rank))
+	if (!timeline->is_on_gpu && !lw_timeline_batch(timeline, timeline->rank))
 		return false;
 	for (size_t n = 0; lw_timeline_details_line(timeline, n, text); n++)
 		fprintf(out, "%s\n", text);
@@ -210,9 +232,11 @@ static bool copy(struct lw_view *view, FILE *out)
 static int write_csv(struct lw_view *view, FILE *out)
 {
 	const struct lw_timeline *timeline = view->state;
+	int64_t to_ns = timeline->from_ns + timeline->column_ns * n_columns_of(view);
 
-	return lw_timeline_write(timeline, timeline->from_ns,
-		timeline->from_ns + timeline->column_ns * n_columns_of(view), out);
+	if (timeline->is_on_gpu)
+		return lw_timeline_gpu_write(timeline, timeline->from_ns, to_ns, out);
+	return lw_timeline_write(timeline, timeline->from_ns, to_ns, out);
 }
 
 static const struct lw_key_words words[] = {{LW_REQUEST_NEXT_STEP, "step", "next step"},
@@ -223,6 +247,24 @@ static const struct lw_key_words words[] = {{LW_REQUEST_NEXT_STEP, "step", "next
 	{LW_REQUEST_ENTER, "all", "all details of this collective"},
 	{LW_REQUEST_SORT, NULL, "lanes a rank: as fits, all, two, one"}, {0}};
 
+static const struct lw_key_words words_beside_gpu[] = {{LW_REQUEST_NEXT_STEP, "step", "next step"},
+	{LW_REQUEST_ZOOM_IN, "", "closer"}, {LW_REQUEST_ZOOM_OUT, "zoom", "farther"},
+	{LW_REQUEST_NEXT_ITEM, "next", "next collective of this rank or tensor"},
+	{LW_REQUEST_KERNELS, "kernels", NULL},
+	{LW_REQUEST_FOLLOW, "follow", "follow this collective over all ranks"},
+	{LW_REQUEST_TURN, "tensors", "ranks down, or tensors"},
+	{LW_REQUEST_ENTER, "all", "all details of this collective"},
+	{LW_REQUEST_SORT, NULL, "lanes a rank: as fits, all, two, one"}, {0}};
+
+static const struct lw_key_words words_on_gpu[] = {{LW_REQUEST_KERNELS, "collectives", NULL},
+	{LW_REQUEST_PREVIOUS_ITEM, "", NULL},
+	{LW_REQUEST_NEXT_ITEM, "next", "next kernel or copy of this lane"},
+	{LW_REQUEST_UP, "", "the lane above, or the rank"},
+	{LW_REQUEST_DOWN, "lane", "the lane below, or the rank"},
+	{LW_REQUEST_NEXT_STEP, "step", "next step"}, {LW_REQUEST_ZOOM_IN, "", "closer"},
+	{LW_REQUEST_ZOOM_OUT, "zoom", "farther"}, {LW_REQUEST_GPU, "streams", NULL},
+	{LW_REQUEST_EXPORT, NULL, "write the screen's kernels and copies as CSV"}, {0}};
+
 static const struct lw_key_words words_of_details[] = {
 	{LW_REQUEST_BACK, "closes the details", NULL}, {LW_REQUEST_UP, "", NULL},
 	{LW_REQUEST_DOWN, "more", NULL}, {LW_REQUEST_NEXT_ITEM, "next", NULL},
@@ -230,7 +272,12 @@ static const struct lw_key_words words_of_details[] = {
 
 static const struct lw_key_words *words_now(const struct lw_view *view)
 {
-	return ((const struct lw_timeline *)view->state)->is_full ? words_of_details : words;
+	const struct lw_timeline *timeline = view->state;
+
+	return timeline->is_full                 ? words_of_details
+	       : timeline->is_on_gpu             ? words_on_gpu
+	       : lw_timeline_shows_gpu(timeline) ? words_beside_gpu
+						 : words;
 }
 
 const struct lw_view_ops lw_view_timeline = {
@@ -239,10 +286,10 @@ const struct lw_view_ops lw_view_timeline = {
 	.title = "what every rank or tensor did, when",
 	.keys = {LW_CAN(UP) | LW_CAN(DOWN) | LW_CAN(LEFT) | LW_CAN(RIGHT) | LW_CAN(PAGE_UP) |
 			 LW_CAN(PAGE_DOWN) | LW_CAN(TOP) | LW_CAN(BOTTOM) | LW_CAN(TURN) |
-			 LW_CAN(FOLLOW) | LW_CAN(NIC) | LW_CAN(SORT) | LW_CAN(CLICK) |
-			 LW_CAN(ENTER) | LW_CAN(NEXT_STEP) | LW_CAN(PREVIOUS_STEP) |
-			 LW_CAN(NEXT_ITEM) | LW_CAN(PREVIOUS_ITEM) | LW_CAN(ZOOM_IN) |
-			 LW_CAN(ZOOM_OUT) | LW_CAN(ZOOM_ALL),
+			 LW_CAN(FOLLOW) | LW_CAN(NIC) | LW_CAN(GPU) | LW_CAN(KERNELS) |
+			 LW_CAN(SORT) | LW_CAN(CLICK) | LW_CAN(ENTER) | LW_CAN(NEXT_STEP) |
+			 LW_CAN(PREVIOUS_STEP) | LW_CAN(NEXT_ITEM) | LW_CAN(PREVIOUS_ITEM) |
+			 LW_CAN(ZOOM_IN) | LW_CAN(ZOOM_OUT) | LW_CAN(ZOOM_ALL),
 		words},
 	.state_bytes = sizeof(struct lw_timeline),
 	.open = open_view,

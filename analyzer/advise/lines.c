@@ -8,21 +8,30 @@
 #include "analyzer/advise/advise.h"
 #include "base/units.h"
 
+/* The first that is no more than a note. Of a run that cannot be replayed, rather one that says something than that. */
+static const struct lw_finding *first_finding(const struct lw_advice_list *list)
+{
+	const struct lw_finding *finding, *first = NULL;
+
+	lw_vec_foreach (finding, &list->findings)
+		if (!finding->is_minor && !finding->is_first) {
+			if (list->replay || first)
+				return finding;
+			first = finding; /* why there is no replay */
+		}
+	return first;
+}
+
 const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])
 {
 	const struct lw_advice *advice = list->advice.at;
-	const struct lw_finding *finding;
+	const struct lw_finding *finding = first_finding(list);
 	char step[LW_UNIT_TEXT_BYTES], now[LW_UNIT_TEXT_BYTES];
 	int n = 0;
 
 	text[0] = '\0';
 	if (!lw_advise_is_advised(list)) {
-		lw_vec_foreach (finding, &list->findings)
-			if (!finding->is_minor && !finding->is_first)
-				break;
-		snprintf(text, LW_ADVICE_TEXT_BYTES, "%s",
-			finding && finding < list->findings.at + list->findings.n ? finding->text
-										  : "no advice");
+		snprintf(text, LW_ADVICE_TEXT_BYTES, "%s", finding ? finding->text : "no advice");
 		return text;
 	}
 	if (advice->kind == LW_ADVICE_CODE)

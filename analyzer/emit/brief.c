@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/gpu_words.h"
 #include "base/err.h"
 #include "base/units.h"
 #include "schema/store.h"
 
 /* Of another form of the rows nothing is read back. */
-enum { FORM = 4 };
+enum { FORM = 5 };
 
 struct field { /* a figure, by the name of its row */
 	const char *name;
@@ -43,6 +44,7 @@ static const struct field flag_fields[] = {
 	{"is_closed", offsetof(struct lw_brief, is_closed)},
 	{"is_advised", offsetof(struct lw_brief, is_advised)},
 	{"is_size_known", offsetof(struct lw_brief, is_size_known)},
+	{"is_gpu_time", offsetof(struct lw_brief, is_gpu_time)},
 };
 enum {
 	N_RUN_FIELDS = sizeof(run_fields) / sizeof(run_fields[0]),
@@ -160,6 +162,7 @@ int lw_brief_make(const struct lw_run *run, const struct lw_summary *summary,
 		.n_advice = advice->advice.n,
 		.is_advised = lw_advise_is_advised(advice),
 		.is_size_known = run->is_size_known,
+		.is_gpu_time = lw_gpu_is_time(run),
 		.is_closed = run->is_closed};
 	lw_brief_job(run, summary, ret_brief->job);
 	lw_net_slow_text(run, ret_brief->slow_link);

@@ -23,7 +23,8 @@ struct lw_brief {
 	bool is_advised;    /* there is something to set or to change in the script */
 	bool is_size_known; /* else n_missing_ranks is the least that are missing */
 	bool is_closed;
-	double *step_ns; /* [n_steps] the counted ones in order, mean over ranks; owned */
+	bool is_gpu_time; /* what computes is kernels on a GPU, not a thread that does not wait */
+	double *step_ns;  /* [n_steps] the counted ones in order, mean over ranks; owned */
 	size_t n_steps;
 	lw_vec(char *) texts; /* why's that were read back */
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analyzer/emit/flows.h"
+#include "analyzer/emit/gpu.h"
 #include "analyzer/emit/json.h"
 #include "analyzer/emit/report.h"
 
@@ -106,6 +107,9 @@ static void put_model(struct lw_json *json, const struct lw_analysis *analysis)
 	lw_json_object(json, "model");
 	lw_json_figure(json, "alpha_ns", analysis->summary.alpha_ns);
 	lw_json_figure(json, "beta_bytes_per_s", analysis->summary.beta_bytes_per_s);
+	if (analysis->has_fit && !isnan(analysis->fit.figure[LW_FIT_UTILISATION_FRAC].value))
+		lw_json_figure(
+			json, "utilisation_frac", analysis->fit.figure[LW_FIT_UTILISATION_FRAC]);
 	lw_json_string(json, "form", cost ? lw_cost_form_name(cost->form) : NULL);
 	lw_json_array(
 		json, "pieces"); /* of eq. 18: time = per_doubling * log2(D) + ..., or per byte */
@@ -212,6 +216,7 @@ static void put_diags(struct lw_json *json, const struct lw_analysis *analysis)
 	lw_json_why(json, "scaling.osf_f", summary->osf_f);
 	lw_json_why(json, "model.alpha_ns", summary->alpha_ns);
 	lw_json_why(json, "model.beta_bytes_per_s", summary->beta_bytes_per_s);
+	lw_gpu_why(json, analysis->run);
 	lw_json_array_end(json);
 }
 
@@ -220,6 +225,7 @@ int lw_report_json(const struct lw_analysis *analysis, FILE *out)
 	const struct lw_summary *summary = &analysis->summary;
 	const struct lw_rank_summary *rank;
 	struct lw_json *json = lw_json_open();
+	int status, closed;
 
 	if (!json)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
@@ -261,11 +267,13 @@ int lw_report_json(const struct lw_analysis *analysis, FILE *out)
 	put_model(json, analysis);
 	put_stragglers(json, summary);
 	put_cores(json, analysis->run);
+	status = lw_gpu_json(json, analysis->run);
 	lw_json_object(json, "loss");
 	lw_json_int(json, "n_dropped", (int64_t)analysis->run->n_lost);
 	lw_json_int(json, "n_missing_ranks", analysis->run->n_missing_ranks);
 	lw_json_object_end(json);
 	put_diags(json, analysis);
 	lw_json_object_end(json);
-	return lw_json_close(json, out);
+	closed = lw_json_close(json, out);
+	return status < 0 ? status : closed;
 }

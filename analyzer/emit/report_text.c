@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyzer/emit/flows.h"
+#include "analyzer/emit/gpu.h"
 #include "analyzer/emit/quality.h"
 #include "analyzer/emit/report.h"
 #include "analyzer/emit/wrap.h"
@@ -96,6 +97,14 @@ static void print_late_rank(FILE *out, const struct lw_summary *summary)
 	print_paragraph(out, text);
 }
 
+static void print_idle_gpu(FILE *out, const struct lw_run *run)
+{
+	char text[LW_GPU_TEXT_BYTES];
+
+	if (*lw_gpu_idle_text(run, text))
+		print_paragraph(out, text);
+}
+
 static void print_slow_link(FILE *out, const struct lw_run *run)
 {
 	char link[LW_NET_TEXT_BYTES], text[LW_NET_TEXT_BYTES + 16];
@@ -133,6 +142,7 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 	snprintf(text + n, sizeof(text) - n, ").");
 	print_paragraph(out, text);
 	print_exposed(out, summary);
+	print_idle_gpu(out, analysis->run);
 	print_slow_link(out, analysis->run);
 	print_late_rank(out, summary);
 	fputs("  To change: ", out);
@@ -160,9 +170,7 @@ static void print_ranks(
 				lw_ns_or_unknown(rank->exposed_ns.value, text[2]),
 				lw_ns_or_unknown(rank->idle_ns.value, text[3]),
 				lw_ns_or_unknown(rank->hidden_ns.value, text[4]));
-	print_paragraph(out,
-		"compute: from resuming to the next wait of the training thread (no GPU records);"
-		" exposed: it waits for gradients; hidden: communication while it computes.");
+	print_paragraph(out, lw_gpu_compute_words(analysis->run));
 	fputc('\n', out);
 }
 
@@ -312,6 +320,12 @@ static void print_scaling(FILE *out, const struct lw_analysis *analysis)
 	print_figure(out, "alpha", summary->alpha_ns, lw_ns_format, "fixed cost of an operation");
 	print_figure(
 		out, "beta", summary->beta_bytes_per_s, lw_rate_format, "effective link bandwidth");
+	if (analysis->has_fit && !isnan(analysis->fit.figure[LW_FIT_UTILISATION_FRAC].value))
+		print_figure(out, "utilisation c", analysis->fit.figure[LW_FIT_UTILISATION_FRAC],
+			plain_format,
+			analysis->fit.figure[LW_FIT_UTILISATION_FRAC].why
+				? analysis->fit.figure[LW_FIT_UTILISATION_FRAC].why
+				: "of the peak rate, while it computes");
 	if (analysis->has_fit)
 		print_form(out, &analysis->fit.cost[LW_FIT_COST_WIRE].cost);
 	fputc('\n', out);
@@ -366,6 +380,7 @@ void lw_report_text(
 		print_scaling(out, analysis);
 		print_stragglers(out, summary, analysis->run->is_plain);
 	}
+	lw_gpu_text(analysis->run, options->rank, out);
 	lw_network_text(analysis, out);
 	lw_flows_text(analysis->run, out);
 	print_findings(out, analysis->run, summary);

@@ -71,6 +71,26 @@ static double known(int64_t ns)
 	return ns == LW_NS_UNKNOWN ? (double)NAN : (double)ns;
 }
 
+struct lw_figure lw_summary_unknown(const char *why)
+{
+	return unknown(why);
+}
+
+struct lw_figure lw_summary_exact(double value, enum lw_how how)
+{
+	return exact(value, how);
+}
+
+struct lw_figure lw_summary_mean(const double *values, size_t n, const char *why)
+{
+	return mean_of(values, n, why);
+}
+
+double lw_summary_known(int64_t ns)
+{
+	return known(ns);
+}
+
 /* ---- counted steps ------------------------------------------------------------------------------- */
 
 static size_t n_steps_of(const struct lw_run *run)
@@ -228,6 +248,7 @@ static int32_t step_of(const struct lw_run *run, const struct lw_group *group)
 static void summarize_collectives(const struct lw_run *run, struct lw_summary *summary)
 {
 	double n = 0, bytes = 0, service_ns = 0, n_steps = (double)summary->n_steps;
+	bool one_clock = lw_run_is_one_clock(run);
 	const struct lw_group *group;
 
 	summary->batches_per_step = summary->bytes_per_step = summary->algbw_bytes_per_s =
@@ -241,7 +262,7 @@ static void summarize_collectives(const struct lw_run *run, struct lw_summary *s
 			continue;
 		n++;
 		bytes += (double)group->bytes;
-		service_ns += (double)(group->last_end_ns - group->last_start_ns);
+		service_ns += lw_group_service_ns(run, group, one_clock);
 	}
 	summary->batches_per_step = exact(n / n_steps, LW_MEASURED);
 	summary->bytes_per_step = exact(bytes / n_steps, LW_MEASURED);

@@ -114,6 +114,14 @@ struct lw_exposed {
 struct lw_exposed lw_summary_exposed(
 	const struct lw_summary *summary, const struct lw_rank_summary *rank);
 
+/* Figures as this one has them: a number without an interval, one that @why says why it is not known (static text), */
+struct lw_figure lw_summary_exact(double value, enum lw_how how);
+struct lw_figure lw_summary_unknown(const char *why);
+/** lw_summary_mean() - and the mean of @n times, with the interval of a mean; any NAN among them: not known. */
+struct lw_figure lw_summary_mean(const double *values, size_t n, const char *why);
+/** lw_summary_known() - LW_NS_UNKNOWN is NAN. */
+double lw_summary_known(int64_t ns);
+
 /** lw_summary_is_counted() - step @s is in the means: of no rank it was left out. */
 bool lw_summary_is_counted(const struct lw_run *run, size_t s);
 

@@ -74,9 +74,41 @@ static int add_sample(
 
 /* ---- steps: lengths and ready times ------------------------------------------------------------ */
 
+/* When the gradient was there: on the device's own clock where that is known, else when it was queued. */
+static int64_t computed_ns(const struct lw_rank *rank, const struct lw_member *member)
+{
+	return lw_gpu_has(rank) && member->computed_ns != LW_NS_UNKNOWN ? member->computed_ns
+									: member->ready_ns;
+}
+
+/* First and last of the gradients of @step; both LW_NS_UNKNOWN: none is known. */
+static struct lw_interval backward_of(const struct lw_rank *rank, const struct lw_step *step)
+{
+	struct lw_interval span = {LW_NS_UNKNOWN, LW_NS_UNKNOWN};
+
+	if (!lw_gpu_has(rank))
+		return (struct lw_interval){step->first_ready_ns, step->last_ready_ns};
+	for (uint32_t b = 0; b < step->n_batches; b++) {
+		const struct lw_batch *batch = &rank->batches.at[step->first_batch + b];
+
+		for (uint32_t m = 0; m < batch->n_members && batch->op == LW_COLL_ALLREDUCE; m++) {
+			int64_t at_ns =
+				computed_ns(rank, &rank->members.at[batch->first_member + m]);
+
+			if (at_ns == LW_NS_UNKNOWN)
+				continue;
+			if (span.start_ns == LW_NS_UNKNOWN || at_ns < span.start_ns)
+				span.start_ns = at_ns;
+			if (at_ns > span.end_ns)
+				span.end_ns = at_ns;
+		}
+	}
+	return span;
+}
+
 /* Ready times of the tensors that this step sent, against the first of them. */
 static void take_ready(struct collecting *c, const struct lw_rank *rank, const struct lw_step *step,
-	struct lw_tensor_sum *sums)
+	int64_t first_ns, struct lw_tensor_sum *sums)
 {
 	for (uint32_t b = 0; b < step->n_batches; b++) {
 		const struct lw_batch *batch = &rank->batches.at[step->first_batch + b];
@@ -85,14 +117,14 @@ static void take_ready(struct collecting *c, const struct lw_rank *rank, const s
 			continue;
 		for (uint32_t m = 0; m < batch->n_members; m++) {
 			const struct lw_member *member = &rank->members.at[batch->first_member + m];
+			int64_t at_ns = computed_ns(rank, member);
 
 			if ((double)member->bytes > c->into->tensor_bytes[member->tensor])
 				c->into->tensor_bytes[member->tensor] = (double)member->bytes;
-			if (member->ready_ns == LW_NS_UNKNOWN)
+			if (at_ns == LW_NS_UNKNOWN)
 				continue;
 			sums[member->tensor].n++;
-			sums[member->tensor].after_first_ns +=
-				(double)(member->ready_ns - step->first_ready_ns);
+			sums[member->tensor].after_first_ns += (double)(at_ns - first_ns);
 		}
 	}
 }
@@ -117,27 +149,31 @@ static void take_step(struct collecting *c, const struct lw_rank *rank, size_t s
 	const struct lw_step *step = &rank->steps.at[s];
 	size_t b = (size_t)c->block_of_step[s];
 	struct lw_block *block = &c->into->blocks[b];
+	struct lw_interval backward = backward_of(rank, step);
 	int64_t done_ns = step->blocked_ns, end_ns;
 
 	block->n_rank_steps++;
 	block->step_ns += (double)(step->end_ns - step->start_ns);
-	/* Where no wait was seen, computing ends with the last gradient. */
+	/* Where no wait was seen, computing ends with the last gradient. On a GPU an optimizer computes behind it, and the
+	 * host's delays leave gaps that no network fills: all that is no exposed communication. */
 	if (done_ns == LW_NS_UNKNOWN)
 		done_ns = step->last_ready_ns;
+	if (lw_gpu_has(rank) && step->exposed_ns != LW_NS_UNKNOWN)
+		done_ns = step->end_ns - step->exposed_ns;
 	if (done_ns != LW_NS_UNKNOWN) {
 		block->n_compute++;
 		block->compute_ns += (double)(done_ns - step->start_ns);
 	}
-	if (step->first_ready_ns == LW_NS_UNKNOWN || step->last_ready_ns == LW_NS_UNKNOWN)
+	if (backward.start_ns == LW_NS_UNKNOWN || backward.end_ns == LW_NS_UNKNOWN)
 		return;
 	block->n_ready++;
-	block->forward_ns += (double)(step->first_ready_ns - step->start_ns);
-	block->overlap_ns += (double)(step->last_ready_ns - step->first_ready_ns);
-	take_ready(c, rank, step, &c->into->tensor_sums[b * c->into->n_tensors]);
+	block->forward_ns += (double)(backward.start_ns - step->start_ns);
+	block->overlap_ns += (double)(backward.end_ns - backward.start_ns);
+	take_ready(c, rank, step, backward.start_ns, &c->into->tensor_sums[b * c->into->n_tensors]);
 	end_ns = last_allreduce_end(rank, step);
 	if (end_ns != LW_NS_UNKNOWN) {
 		block->n_update++;
-		block->update_ns += (double)(end_ns - step->first_ready_ns);
+		block->update_ns += (double)(end_ns - backward.start_ns);
 	}
 }
 
@@ -276,7 +312,8 @@ static int take_copies(struct collecting *c, const struct lw_rank *rank)
 			batch->wire_end_ns == LW_NS_UNKNOWN)
 			continue;
 		status = add_sample(c, is_fused ? LW_FIT_COST_COPY_IN : LW_FIT_COST_SINGLE_IN,
-			batch->bytes, (double)(batch->wire_start_ns - batch->start_ns), b);
+			batch->bytes,
+			(double)(batch->wire_start_ns - lw_batch_there_ns(rank, batch)), b);
 		if (status == LW_OK)
 			status = add_sample(c,
 				is_fused ? LW_FIT_COST_COPY_OUT : LW_FIT_COST_SINGLE_OUT,

@@ -29,42 +29,42 @@
 #define LW_FIT_NO_MEAN_STEP                                                                        \
 	"tensors come and go from step to step, or some have no ready times: together they hold other bytes than a step sends, and a model of one mean step counts each once"
 #define LW_FIT_NO_MODEL_Q "needs what osf needs, and the fusion threshold and cycle time in force"
-#define LW_FIT_FIGURES(X)                                                                                         \
-	X(STEP_NS, "mean_step_ns", "mean over counted steps and ranks", "no step counts")                         \
-	X(FORWARD_NS, "forward_ns",                                                                               \
-		"start of the step to the first ready gradient: forward, and backward of its layer",              \
-		LW_FIT_NO_READY)                                                                                  \
-	X(OVERLAP_NS, "overlap_ns", "T_overlap: first to last ready gradient (OSF eq. 10)",                       \
-		LW_FIT_NO_READY)                                                                                  \
-	X(COMPUTE_NS, "compute_ns", "T_comp: start of the step until nothing was left to compute",                \
-		LW_FIT_NO_READY)                                                                                  \
-	X(COMM_NS, "comm_ns", "allreduces of a step, service times added up", LW_FIT_NO_ALLREDUCE)                \
-	X(UPDATE_NS, "update_ns",                                                                                 \
-		"T_update as measured: first ready gradient to the end of the last allreduce",                    \
-		LW_FIT_NO_READY)                                                                                  \
-	X(BYTES_PER_STEP, "bytes_per_step", "allreduced by each rank", LW_FIT_NO_ALLREDUCE)                       \
-	X(BATCHES_PER_STEP, "batches_per_step", "allreduces", LW_FIT_NO_ALLREDUCE)                                \
-	X(ALPHA_NS, "alpha_ns", "delta of OSF eq. 7: fixed cost of one allreduce, affine fit",                    \
-		LW_FIT_NO_SIZES)                                                                                  \
-	X(SLOPE_NS_PER_BYTE, "slope_ns_per_byte", "k of the affine fit", LW_FIT_NO_SIZES)                         \
-	X(BETA_BYTES_PER_S, "beta_bytes_per_s",                                                                   \
-		"effective bandwidth between neighbours of the ring: 2 (N - 1) / (N k)",                          \
-		LW_FIT_NO_SIZES)                                                                                  \
-	X(UTILISATION_FRAC, "utilisation_frac", "c of OSF eq. 5",                                                 \
-		"needs the operations of the forward pass and the peak rate of the device, which no trace holds") \
-	X(ROUND_NS, "round_ns",                                                                                   \
-		"a coordination round that agreed something, from the last rank's entry",                         \
-		"no coordination round was matched across ranks on one clock")                                    \
-	X(IDLE_ROUND_NS, "idle_round_ns",                                                                         \
-		"a round that changed nothing, on the rank that waited least for others",                         \
-		"no round without a change was counted on every rank")                                            \
-	X(CSF, "csf", "OSF eq. 2, with one allreduce of all gradients at the fitted cost",                        \
-		LW_FIT_NO_MODEL)                                                                                  \
-	X(OSF, "osf", "OSF eq. 3, each gradient its own allreduce at the fitted cost",                            \
-		LW_FIT_NO_MODEL)                                                                                  \
-	X(OSF_F, "osf_f", "OSF eq. 11 at the recorded Q and cycle, the link a queue",                             \
-		LW_FIT_NO_MODEL_Q)                                                                                \
-	X(OSF_F_PAPER, "osf_f_paper", "the same with eq. 12 to 16 as printed", LW_FIT_NO_MODEL_Q)                 \
+#define LW_FIT_FIGURES(X)                                                                                                                                     \
+	X(STEP_NS, "mean_step_ns", "mean over counted steps and ranks", "no step counts")                                                                     \
+	X(FORWARD_NS, "forward_ns",                                                                                                                           \
+		"start of the step to the first ready gradient: forward, and backward of its layer",                                                          \
+		LW_FIT_NO_READY)                                                                                                                              \
+	X(OVERLAP_NS, "overlap_ns", "T_overlap: first to last ready gradient (OSF eq. 10)",                                                                   \
+		LW_FIT_NO_READY)                                                                                                                              \
+	X(COMPUTE_NS, "compute_ns", "T_comp: start of the step until nothing was left to compute",                                                            \
+		LW_FIT_NO_READY)                                                                                                                              \
+	X(COMM_NS, "comm_ns", "allreduces of a step, service times added up", LW_FIT_NO_ALLREDUCE)                                                            \
+	X(UPDATE_NS, "update_ns",                                                                                                                             \
+		"T_update as measured: first ready gradient to the end of the last allreduce",                                                                \
+		LW_FIT_NO_READY)                                                                                                                              \
+	X(BYTES_PER_STEP, "bytes_per_step", "allreduced by each rank", LW_FIT_NO_ALLREDUCE)                                                                   \
+	X(BATCHES_PER_STEP, "batches_per_step", "allreduces", LW_FIT_NO_ALLREDUCE)                                                                            \
+	X(ALPHA_NS, "alpha_ns", "delta of OSF eq. 7: fixed cost of one allreduce, affine fit",                                                                \
+		LW_FIT_NO_SIZES)                                                                                                                              \
+	X(SLOPE_NS_PER_BYTE, "slope_ns_per_byte", "k of the affine fit", LW_FIT_NO_SIZES)                                                                     \
+	X(BETA_BYTES_PER_S, "beta_bytes_per_s",                                                                                                               \
+		"effective bandwidth between neighbours of the ring: 2 (N - 1) / (N k)",                                                                      \
+		LW_FIT_NO_SIZES)                                                                                                                              \
+	X(UTILISATION_FRAC, "utilisation_frac", "c of OSF eq. 5",                                                                                             \
+		"needs the operations of the forward pass and the peak rate of the device, which no trace holds: `lapwing report --flop N --peak-flop RATE`") \
+	X(ROUND_NS, "round_ns",                                                                                                                               \
+		"a coordination round that agreed something, from the last rank's entry",                                                                     \
+		"no coordination round was matched across ranks on one clock")                                                                                \
+	X(IDLE_ROUND_NS, "idle_round_ns",                                                                                                                     \
+		"a round that changed nothing, on the rank that waited least for others",                                                                     \
+		"no round without a change was counted on every rank")                                                                                        \
+	X(CSF, "csf", "OSF eq. 2, with one allreduce of all gradients at the fitted cost",                                                                    \
+		LW_FIT_NO_MODEL)                                                                                                                              \
+	X(OSF, "osf", "OSF eq. 3, each gradient its own allreduce at the fitted cost",                                                                        \
+		LW_FIT_NO_MODEL)                                                                                                                              \
+	X(OSF_F, "osf_f", "OSF eq. 11 at the recorded Q and cycle, the link a queue",                                                                         \
+		LW_FIT_NO_MODEL_Q)                                                                                                                            \
+	X(OSF_F_PAPER, "osf_f_paper", "the same with eq. 12 to 16 as printed", LW_FIT_NO_MODEL_Q)                                                             \
 	X(OSF_MEASURED, "osf_measured", "OSF eq. 3 with T_update as measured", LW_FIT_NO_READY)
 
 enum lw_fit_figure {
@@ -138,6 +138,14 @@ const char *lw_fit_why(bool is_torch, const char *why);
  * Return: LW_OK, LW_ERR_LIMIT (no step that counts), LW_ERR_NOMEM. Free with lw_fit_done().
  */
 int lw_fit_run(struct lw_run *run, struct lw_fit *ret_fit);
+
+/**
+ * lw_fit_utilisation() - figure utilisation_frac, which needs what no trace holds.
+ * @forward_flop: of the forward pass of one step of one rank, all its samples; a multiply-add is two
+ * @peak_flop_per_s: of its device, for the number format that it computes in
+ */
+void lw_fit_utilisation(
+	const struct lw_run *run, double forward_flop, double peak_flop_per_s, struct lw_fit *fit);
 
 void lw_fit_done(struct lw_fit *fit);
 

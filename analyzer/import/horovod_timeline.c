@@ -336,8 +336,10 @@ static int import(struct lw_import *import)
 }
 
 const struct lw_importer lw_horovod_timeline_importer = {
-	"horovod_timeline",
-	"what HOROVOD_TIMELINE or horovodrun --timeline-filename wrote, Horovod 0.20 to 0.28",
-	sniff,
-	import,
+	.name = "horovod_timeline",
+	.reads =
+		"what HOROVOD_TIMELINE or horovodrun --timeline-filename wrote, Horovod 0.20 to 0.28",
+	.sniff = sniff,
+	.reads_gzip = true,
+	.import = import,
 };

@@ -3,13 +3,13 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyzer/import/inputs.h"
 #include "analyzer/import/rows.h"
 #include "base/err.h"
 
@@ -17,6 +17,7 @@ enum { HEAD_BYTES = 256 << 10 };
 
 static const struct lw_importer *const importers[] = {
 	&lw_horovod_timeline_importer,
+	&lw_kineto_importer,
 	&lw_pcap_importer,
 };
 enum { N_IMPORTERS = sizeof(importers) / sizeof(importers[0]) };
@@ -34,7 +35,6 @@ static const char *looks_like(const char *head, size_t n_bytes)
 		const char *magic, *what;
 	} known[] = {
 		{"SQLite format 3", "a lapwing run or another SQLite file"},
-		{"\x1f\x8b", "compressed with gzip: unpack it first"},
 		{"\x28\xb5\x2f\xfd", "compressed with zstd: unpack it first"},
 		{"PK\x03\x04", "a zip archive: unpack it first"},
 		{"\x7f"
@@ -58,26 +58,10 @@ static const char *looks_like(const char *head, size_t n_bytes)
 	return memchr(head, '\0', n_bytes) ? "binary data" : "text, not JSON";
 }
 
-static int read_head(const char *input, char *head, size_t *ret_n_bytes)
+/* A tar archive says so in the middle of its first block. */
+static bool is_tar(const char *head, size_t n_bytes)
 {
-	int fd = open(input, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block us */
-	struct stat st;
-	ssize_t n = -1;
-	int status = LW_OK;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		status = lw_fail(LW_ERR_IO, "%s", strerror(errno));
-	else if (!S_ISREG(st.st_mode))
-		status = lw_fail(LW_ERR_IO, "not a regular file");
-	else if ((n = read(fd, head, HEAD_BYTES)) < 0)
-		status = lw_fail(LW_ERR_IO, "%s", strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	if (status < 0)
-		return status;
-	head[n] = '\0';
-	*ret_n_bytes = (size_t)n;
-	return LW_OK;
+	return n_bytes > 262 && !memcmp(head + 257, "ustar", 5);
 }
 
 static int find_by_name(const char *format, const struct lw_importer **ret_importer)
@@ -91,35 +75,61 @@ static int find_by_name(const char *format, const struct lw_importer **ret_impor
 		LW_ERR_USAGE, "no importer is called '%s' (see `lapwing import --help`)", format);
 }
 
-/* Which importer reads @input: the one called @format, or the first that recognises it. */
-static int find_importer(
-	const char *input, const char *format, const struct lw_importer **ret_importer)
+/* By what @input begins with. @head: its room. */
+static int recognise(
+	const char *input, const char *format, char *head, const struct lw_importer **ret_importer)
 {
 	size_t n_bytes = 0;
-	char *head;
-	int status;
+	bool is_gzip = false;
+	int status = lw_import_read_head(input, head, HEAD_BYTES, &n_bytes, &is_gzip);
 
-	if (format) {
+	if (status < 0)
+		return status;
+	if (format)
 		status = find_by_name(format, ret_importer);
-		if (status < 0)
-			return status;
-	}
-	head = malloc(HEAD_BYTES + 1);
+	else
+		*ret_importer = NULL;
+	if (is_tar(head, n_bytes))
+		return lw_fail(LW_ERR_FORMAT,
+			"a tar archive: unpack it first, and import the files in it, or their folder");
+	for (size_t i = 0; i < N_IMPORTERS && !*ret_importer; i++)
+		if (importers[i]->sniff(head, n_bytes))
+			*ret_importer = importers[i];
+	if (!*ret_importer)
+		return lw_fail(LW_ERR_FORMAT, "not a trace that can be imported: it is %s%s",
+			is_gzip ? "compressed with gzip, and unpacked " : "",
+			looks_like(head, n_bytes));
+	if (is_gzip && !(*ret_importer)->reads_gzip)
+		return lw_fail(LW_ERR_FORMAT, "compressed with gzip: unpack it first");
+	return status;
+}
+
+/* The one importer of all @inputs: the one called @format, or the first that recognises them. */
+static int find_importer(
+	const lw_import_inputs *inputs, const char *format, const struct lw_importer **ret_importer)
+{
+	char *head = malloc(HEAD_BYTES + 1);
+	int status = LW_OK;
+
 	if (!head)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
-	status = read_head(input, head, &n_bytes);
-	if (status == LW_OK && !format) {
-		*ret_importer = NULL;
-		for (size_t i = 0; i < N_IMPORTERS && !*ret_importer; i++)
-			if (importers[i]->sniff(head, n_bytes))
-				*ret_importer = importers[i];
-		if (!*ret_importer)
-			status =
-				lw_fail(LW_ERR_FORMAT, "not a trace that can be imported: it is %s",
-					looks_like(head, n_bytes));
+	if (format)
+		status = find_by_name(format, ret_importer);
+	for (size_t i = 0; i < inputs->n && status == LW_OK; i++) {
+		const struct lw_importer *importer = NULL;
+
+		status = recognise(inputs->at[i], format, head, &importer);
+		if (status == LW_OK && i && importer != *ret_importer)
+			status = lw_fail(LW_ERR_USAGE, "a %s, while %s is a %s", importer->name,
+				inputs->at[0], (*ret_importer)->name);
+		if (status < 0)
+			lw_cause(status, "%s", inputs->at[i]);
+		*ret_importer = importer;
 	}
 	free(head);
-	return status < 0 ? lw_cause(status, "%s", input) : LW_OK;
+	if (status == LW_OK && inputs->n > 1 && !(*ret_importer)->reads_several)
+		status = lw_fail(LW_ERR_USAGE, "one file at a time (%s)", (*ret_importer)->name);
+	return status;
 }
 
 /* @output may be made: its folder is there. It may be replaced when it is missing, empty, or a run of ours. */
@@ -193,7 +203,7 @@ static int fill(
 	sqlite3_free(run);
 	if (status == LW_OK) {
 		status = importer->import(import);
-		if (status == LW_ERR_FORMAT)
+		if (status == LW_ERR_FORMAT && !importer->reads_several)
 			lw_cause(status, "%s", import->input);
 	}
 	lw_rows_close(&rows);
@@ -207,22 +217,13 @@ static int fill(
 	return status;
 }
 
-int lw_import(const char *input, const char *format, const char *output,
-	lw_import_progress_fn on_progress, void *context, struct lw_import_summary *ret_summary)
+static int make_run(
+	const struct lw_importer *importer, struct lw_import *import, const char *output)
 {
-	struct lw_import import = {input, NULL, on_progress, context, ret_summary};
-	const struct lw_importer *importer = NULL;
 	struct lw_store *store;
 	char unfinished[4096];
 	int status;
 
-	memset(ret_summary, 0, sizeof(*ret_summary));
-	status = find_importer(input, format, &importer);
-	if (status == LW_OK)
-		status = check_output(output);
-	if (status < 0)
-		return status;
-	ret_summary->format = importer->name;
 	if (snprintf(unfinished, sizeof(unfinished), "%s.%d.unfinished", output, (int)getpid()) >=
 		(int)sizeof(unfinished))
 		return lw_fail(LW_ERR_LIMIT, "%.64s...: name too long", output);
@@ -232,7 +233,7 @@ int lw_import(const char *input, const char *format, const char *output,
 		remove_run(unfinished);
 		return status;
 	}
-	status = fill(store, importer, &import);
+	status = fill(store, importer, import);
 	lw_store_close(store);
 	if (status == LW_OK) {
 		remove_side_files(output);
@@ -241,5 +242,32 @@ int lw_import(const char *input, const char *format, const char *output,
 	}
 	if (status < 0)
 		remove_run(unfinished);
+	return status;
+}
+
+int lw_import(const char *const *inputs, size_t n_inputs, const char *format, const char *output,
+	lw_import_progress_fn on_progress, void *context, struct lw_import_summary *ret_summary)
+{
+	struct lw_import import = {
+		.on_progress = on_progress, .context = context, .summary = ret_summary};
+	const struct lw_importer *importer = NULL;
+	lw_import_inputs found;
+	int status = lw_import_inputs_find(inputs, n_inputs, &found);
+
+	memset(ret_summary, 0, sizeof(*ret_summary));
+	if (status == LW_OK && !found.n)
+		status = lw_fail(LW_ERR_USAGE, "which file?");
+	if (status == LW_OK)
+		status = find_importer(&found, format, &importer);
+	if (status == LW_OK)
+		status = check_output(output);
+	if (status == LW_OK) {
+		ret_summary->format = importer->name;
+		import.inputs = (const char *const *)found.at;
+		import.n_inputs = found.n;
+		import.input = found.at[0];
+		status = make_run(importer, &import, output);
+	}
+	lw_import_inputs_free(&found);
 	return status;
 }

@@ -2,26 +2,21 @@
 #include "analyzer/import/json_stream.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <yajl/yajl_parse.h>
 
+#include "analyzer/import/byte_source.h"
 #include "base/err.h"
 #include "base/vec.h"
 
 enum { CHUNK_BYTES = 64 << 10, MAX_DEPTH = 64, MAX_KEY_BYTES = 256 };
 
 struct stream {
-	int fd;
-	uint64_t file_bytes;
-	lw_json_record_fn on_record;
-	lw_progress_fn on_progress;
-	void *context;
+	struct lw_byte_source *source;
+	struct lw_json_reader reader;
 	struct lw_json_result *result;
 
 	yajl_handle yajl;
@@ -41,9 +36,13 @@ struct stream {
 	size_t key_at[LW_JSON_MAX_FIELDS], text_at[LW_JSON_MAX_FIELDS];
 	lw_vec(char) text;
 	char key[MAX_KEY_BYTES]; /* path of the value to come */
-	size_t key_end[MAX_DEPTH];
-	bool in_array; /* inside an array of the record: its values have no key */
-	unsigned int array_depth;
+	struct {
+		size_t key_end; /* of the path that leads to it */
+		bool is_array;
+		uint32_t n; /* elements seen */
+	} container[MAX_DEPTH];
+	unsigned int
+		skip_depth; /* inside an element that nobody wants: depth outside of it; 0 = none */
 };
 
 const struct lw_json_field *lw_json_field(const struct lw_json_record *record, const char *key)
@@ -84,13 +83,51 @@ static int add_text(struct stream *s, const char *text, size_t n_bytes, size_t *
 	return LW_OK;
 }
 
+/* The path of an element of an array ends in its number. Return: false: nobody wants this value. */
+static bool name_value(struct stream *s)
+{
+	size_t at;
+	uint32_t i;
+
+	s->expects_array = false;
+	if (s->skip_depth)
+		return false;
+	if (!s->in_record)
+		return s->reader.on_outside && s->depth && s->depth != s->record_depth;
+	if (!s->container[s->depth - 1].is_array)
+		return true;
+	i = s->container[s->depth - 1].n++;
+	if (i >= s->reader.max_elements)
+		return false;
+	at = s->container[s->depth - 1].key_end;
+	snprintf(s->key + at, sizeof(s->key) - at, ".%u", i);
+	return true;
+}
+
+static int tell_outside(
+	struct stream *s, struct lw_json_field field, const char *text, size_t n_bytes)
+{
+	int status;
+
+	s->text.n = 0;
+	if (add_text(s, text, n_bytes, &s->text_at[0]) < 0)
+		return stop(s, LW_ERR_NOMEM);
+	field.key = s->key;
+	field.text = s->text.at;
+	status = s->reader.on_outside(s->reader.context, &field);
+	return status < 0 ? stop(s, status) : 1;
+}
+
 /* Return: 1 go on, 0 stop; as yajl's callbacks. */
 static int add_field(struct stream *s, struct lw_json_field field, const char *text, size_t n_bytes)
 {
 	size_t i = s->record.n;
 
-	s->expects_array = false;
-	if (!s->in_record || s->in_array || i == LW_JSON_MAX_FIELDS)
+	if (!name_value(s))
+		return 1;
+	if (!s->in_record)
+		return tell_outside(s, field, text, n_bytes);
+	if (i == LW_JSON_MAX_FIELDS)
 		return 1;
 	if (add_text(s, s->key, strlen(s->key), &s->key_at[i]) < 0 ||
 		add_text(s, text, n_bytes, &s->text_at[i]) < 0)
@@ -102,7 +139,7 @@ static int add_field(struct stream *s, struct lw_json_field field, const char *t
 
 static int on_null(void *context)
 {
-	((struct stream *)context)->expects_array = false;
+	name_value(context);
 	return 1;
 }
 
@@ -112,16 +149,18 @@ static int on_boolean(void *context, int value)
 		context, (struct lw_json_field){.type = LW_JSON_INT, .integer = value}, "", 0);
 }
 
-static int on_integer(void *context, long long value)
+static int on_number(void *context, const char *text, size_t n_bytes)
 {
-	return add_field(
-		context, (struct lw_json_field){.type = LW_JSON_INT, .integer = value}, "", 0);
-}
+	struct lw_json_field field = {.type = LW_JSON_INT};
+	char number[64];
 
-static int on_double(void *context, double value)
-{
-	return add_field(
-		context, (struct lw_json_field){.type = LW_JSON_REAL, .real = value}, "", 0);
+	snprintf(number, sizeof(number), "%.*s", (int)n_bytes, text);
+	errno = 0;
+	if (!strpbrk(number, ".eE"))
+		field.integer = strtoll(number, NULL, 10);
+	if (errno || n_bytes >= sizeof(number) || strpbrk(number, ".eE"))
+		field = (struct lw_json_field){.type = LW_JSON_REAL, .real = strtod(number, NULL)};
+	return add_field(context, field, text, n_bytes);
 }
 
 static int on_string(void *context, const unsigned char *text, size_t n_bytes)
@@ -135,34 +174,46 @@ static int on_key(void *context, const unsigned char *key, size_t n_bytes)
 	struct stream *s = context;
 	size_t at;
 
-	if (!s->in_record) {
+	if (!s->in_record)
 		s->expects_array = s->depth == 1 && !s->record_depth && n_bytes == 11 &&
 				   !memcmp(key, "traceEvents", 11);
+	if (s->skip_depth)
 		return 1;
-	}
-	if (s->in_array)
-		return 1;
-	at = s->key_end[s->depth - 1];
+	at = s->container[s->depth - 1].key_end;
 	snprintf(s->key + at, sizeof(s->key) - at, "%s%.*s", at ? "." : "", (int)n_bytes,
 		(const char *)key);
 	return 1;
 }
 
-static int open_container(struct stream *s)
+/* @is_wanted: what is in it is told */
+static int open_container(struct stream *s, bool is_array, bool is_wanted)
 {
 	if (s->depth == MAX_DEPTH) {
 		s->is_too_deep = true;
 		return 0;
 	}
-	/* what is inside a map of a record has the path so far in front of its keys */
-	s->key_end[s->depth] = s->in_record ? strlen(s->key) : 0;
+	if (!is_wanted && !s->skip_depth && s->in_record)
+		s->skip_depth = s->depth;
+	/* what is inside has the path so far in front of its keys */
+	s->container[s->depth].key_end = strlen(s->key);
+	s->container[s->depth].is_array = is_array;
+	s->container[s->depth].n = 0;
 	s->depth++;
 	return 1;
+}
+
+static void close_container(struct stream *s)
+{
+	s->depth--;
+	s->key[s->container[s->depth].key_end] = '\0';
+	if (s->skip_depth == s->depth)
+		s->skip_depth = 0;
 }
 
 static int on_start_map(void *context)
 {
 	struct stream *s = context;
+	bool is_wanted = true;
 
 	if (!s->in_record && s->record_depth && s->depth == s->record_depth) {
 		s->in_record = true;
@@ -170,9 +221,11 @@ static int on_start_map(void *context)
 		s->record.n = 0;
 		s->text.n = 0;
 		s->key[0] = '\0';
+		s->expects_array = false;
+	} else {
+		is_wanted = name_value(s);
 	}
-	s->expects_array = false;
-	return open_container(s);
+	return open_container(s, false, is_wanted);
 }
 
 static int on_end_map(void *context)
@@ -181,11 +234,8 @@ static int on_end_map(void *context)
 	struct lw_json_record *record = &s->record;
 	int status;
 
-	s->depth--;
-	if (!s->in_record)
-		return 1;
-	s->key[s->key_end[s->depth]] = '\0';
-	if (s->depth != s->record_depth)
+	close_container(s);
+	if (!s->in_record || s->depth != s->record_depth)
 		return 1;
 	s->in_record = false;
 	s->last_end = offset_now(s);
@@ -196,33 +246,30 @@ static int on_end_map(void *context)
 		record->field[i].key = s->text.at + s->key_at[i];
 		record->field[i].text = s->text.at + s->text_at[i];
 	}
-	status = s->on_record(s->context, record);
+	status = s->reader.on_record(s->reader.context, record);
 	return status < 0 ? stop(s, status) : 1;
 }
 
 static int on_start_array(void *context)
 {
 	struct stream *s = context;
+	bool is_first = s->depth == 0 || (s->depth == 1 && s->expects_array);
+	bool is_wanted;
 
-	if (s->in_record && !s->in_array) {
-		s->in_array = true;
-		s->array_depth = s->depth;
-	} else if (!s->in_record && (s->depth == 0 || (s->depth == 1 && s->expects_array))) {
+	if (!s->in_record && is_first) {
 		s->is_wrapped = s->depth == 1;
 		s->record_depth = s->depth + 1;
 	}
-	s->expects_array = false;
-	return open_container(s);
+	is_wanted = name_value(s) && (!s->in_record || s->reader.max_elements > 0);
+	return open_container(s, true, is_wanted);
 }
 
 static int on_end_array(void *context)
 {
 	struct stream *s = context;
 
-	s->depth--;
-	if (s->in_array && s->depth == s->array_depth)
-		s->in_array = false;
-	else if (!s->in_record && s->depth < s->record_depth)
+	close_container(s);
+	if (!s->in_record && s->depth < s->record_depth)
 		s->record_depth = 0;
 	return 1;
 }
@@ -242,7 +289,7 @@ static int describe(struct stream *s, const unsigned char *chunk, size_t n_bytes
 /* A fresh parser at file offset @offset, told that it is inside the array of records. */
 static int restart(struct stream *s, uint64_t offset, bool is_first)
 {
-	static const yajl_callbacks callbacks = {on_null, on_boolean, on_integer, on_double, NULL,
+	static const yajl_callbacks callbacks = {on_null, on_boolean, NULL, NULL, on_number,
 		on_string, on_start_map, on_key, on_end_map, on_start_array, on_end_array};
 	const char *prefix = is_first ? "" : s->is_wrapped ? "{\"traceEvents\":[" : "[";
 
@@ -256,7 +303,9 @@ static int restart(struct stream *s, uint64_t offset, bool is_first)
 	yajl_config(s->yajl, yajl_allow_multiple_values, 1);
 	yajl_config(s->yajl, yajl_allow_partial_values, 1);
 	s->depth = s->record_depth = 0;
-	s->in_record = s->in_array = s->expects_array = false;
+	s->in_record = s->expects_array = false;
+	s->skip_depth = 0;
+	s->key[0] = '\0';
 	s->chunk_start = offset;
 	s->is_too_deep = false;
 	if (*prefix)
@@ -266,12 +315,7 @@ static int restart(struct stream *s, uint64_t offset, bool is_first)
 
 static ssize_t read_chunk(struct stream *s, unsigned char *chunk, uint64_t offset)
 {
-	ssize_t n;
-
-	do
-		n = pread(s->fd, chunk, CHUNK_BYTES, (off_t)offset);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? lw_fail(LW_ERR_IO, "%s", strerror(errno)) : n;
+	return lw_byte_source_read(s->source, chunk, CHUNK_BYTES, offset);
 }
 
 /*
@@ -373,27 +417,28 @@ static int read_all(struct stream *s, unsigned char *chunk)
 			if (status <= 0)
 				return status;
 		}
-		if (s->on_progress) {
-			status = s->on_progress(s->context, (double)offset / (double)s->file_bytes);
+		if (s->reader.on_progress) {
+			status = s->reader.on_progress(
+				s->reader.context, lw_byte_source_done_frac(s->source));
 			if (status < 0)
 				return status;
 		}
 	}
 	if (n < 0)
 		return (int)n;
-	if (s->in_record) {
+	if (s->in_record)
 		note_problem(s, "the file ends here, inside a record");
-		s->result->is_truncated = true;
-	}
+	if (lw_byte_source_problem(s->source))
+		note_problem(s, lw_byte_source_problem(s->source));
+	s->result->is_truncated = s->in_record || lw_byte_source_problem(s->source);
 	return LW_OK;
 }
 
-int lw_json_stream_file(const char *path, lw_json_record_fn on_record, lw_progress_fn on_progress,
-	void *context, struct lw_json_result *ret_result)
+int lw_json_stream_file(
+	const char *path, const struct lw_json_reader *reader, struct lw_json_result *ret_result)
 {
 	struct stream *s = calloc(1, sizeof(*s));
 	unsigned char *chunk = malloc(CHUNK_BYTES);
-	struct stat st;
 	int status;
 
 	memset(ret_result, 0, sizeof(*ret_result));
@@ -402,23 +447,14 @@ int lw_json_stream_file(const char *path, lw_json_record_fn on_record, lw_progre
 		free(chunk);
 		return lw_fail(LW_ERR_NOMEM, "no memory");
 	}
-	s->on_record = on_record;
-	s->on_progress = on_progress;
-	s->context = context;
+	s->reader = *reader;
 	s->result = ret_result;
-	s->fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (s->fd < 0 || fstat(s->fd, &st) < 0)
-		status = lw_fail(LW_ERR_IO, "%s", strerror(errno));
-	else if (!S_ISREG(st.st_mode))
-		status = lw_fail(LW_ERR_IO, "not a regular file");
-	else
+	status = lw_byte_source_open(path, &s->source);
+	if (status == LW_OK)
 		status = restart(s, 0, true);
-	if (status == LW_OK) {
-		s->file_bytes = (uint64_t)st.st_size;
+	if (status == LW_OK)
 		status = read_all(s, chunk);
-	}
-	if (s->fd >= 0)
-		close(s->fd);
+	lw_byte_source_close(s->source);
 	if (s->yajl)
 		yajl_free(s->yajl);
 	lw_vec_free(&s->text);

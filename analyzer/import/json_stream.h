@@ -21,14 +21,15 @@ enum { LW_JSON_MAX_FIELDS = 64, LW_JSON_MAX_RECORD_BYTES = 1 << 20, LW_JSON_MAX_
 enum lw_json_type { LW_JSON_TEXT, LW_JSON_INT, LW_JSON_REAL };
 
 struct lw_json_field {
-	const char *key; /* nested keys are joined by a dot: "args.shape" */
+	const char *key; /* nested keys are joined by a dot: "args.shape", "args.dims.0" */
 	enum lw_json_type type;
-	const char *text; /* LW_JSON_TEXT; "" otherwise */
-	int64_t integer;  /* LW_JSON_INT; booleans are 0 and 1 */
-	double real;      /* LW_JSON_REAL */
+	const char *
+		text; /* a text; a number as it is written, for who needs all its digits; "" of booleans */
+	int64_t integer; /* LW_JSON_INT; booleans are 0 and 1 */
+	double real;     /* LW_JSON_REAL: also of integers beyond int64 */
 };
 
-/* Texts and keys live until the callback returns. Arrays and nulls inside a record are left out. */
+/* Texts and keys live until the callback returns. Nulls are left out, and arrays unless they are asked for. */
 struct lw_json_record {
 	uint64_t number;       /* from 1, bad ones included */
 	uint64_t offset_bytes; /* of its '{' in the file */
@@ -49,6 +50,17 @@ typedef int (*lw_json_record_fn)(void *context, const struct lw_json_record *rec
 /** Called about every 64 KiB. Return: LW_OK, or an error that stops the reading. */
 typedef int (*lw_progress_fn)(void *context, double done_frac);
 
+/** Called for every scalar outside the array of records. Return: LW_OK, or an error that stops the reading. */
+typedef int (*lw_json_outside_fn)(void *context, const struct lw_json_field *field);
+
+struct lw_json_reader {
+	lw_json_record_fn on_record;
+	lw_json_outside_fn on_outside; /* may be NULL */
+	lw_progress_fn on_progress;    /* may be NULL */
+	void *context;                 /* of these */
+	uint32_t max_elements; /* of an array inside a record that are fields of it; 0 = none */
+};
+
 /** lw_json_field() - the field with @key, or NULL. */
 const struct lw_json_field *lw_json_field(const struct lw_json_record *record, const char *key);
 
@@ -56,14 +68,13 @@ const struct lw_json_field *lw_json_field(const struct lw_json_record *record, c
 const char *lw_json_text(const struct lw_json_record *record, const char *key);
 
 /**
- * lw_json_stream_file() - hand every record of @path to @on_record.
- * @on_progress may be NULL. After LW_JSON_MAX_BAD bad records, when the good ones are fewer, it gives
- * up.
+ * lw_json_stream_file() - hand every record of @path, which may be compressed with gzip, to @reader.
+ * After LW_JSON_MAX_BAD bad records, when the good ones are fewer, it gives up.
  * Return: LW_OK (see *@ret_result for what was skipped); LW_ERR_IO (cannot be read, not a regular
  * file); LW_ERR_FORMAT (no JSON array of records, with the byte offset); LW_ERR_NOMEM; or what a
  * callback returned. *@ret_result is filled in any case.
  */
-int lw_json_stream_file(const char *path, lw_json_record_fn on_record, lw_progress_fn on_progress,
-	void *context, struct lw_json_result *ret_result);
+int lw_json_stream_file(
+	const char *path, const struct lw_json_reader *reader, struct lw_json_result *ret_result);
 
 #endif /* LAPWING_ANALYZER_IMPORT_JSON_STREAM_H */

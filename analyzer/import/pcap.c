@@ -247,8 +247,8 @@ static int import(struct lw_import *import)
 }
 
 const struct lw_importer lw_pcap_importer = {
-	"pcap",
-	"packets that tcpdump, Wireshark or dumpcap wrote, pcap and pcapng",
-	sniff,
-	import,
+	.name = "pcap",
+	.reads = "packets that tcpdump, Wireshark or dumpcap wrote, pcap and pcapng",
+	.sniff = sniff,
+	.import = import,
 };

@@ -93,21 +93,34 @@ int lw_rows_process(struct lw_import_rows *rows, const struct lw_row_process *pr
 	int status = run(rows,
 		sqlite3_mprintf(
 			"INSERT INTO process(id, host_id, pid, ppid, rank, size, framework, transport,"
-			" start_ns, end_ns) VALUES(%lld, %lld, 0, 0, %s, %s, %d, %d, %lld, %lld)",
+			" start_ns, end_ns) VALUES(%lld, %lld, %lld, 0, %s, %s, %d, %d, %lld, %lld)",
 			(long long)process->id, (long long)process->host_id,
-			or_null(process->rank, rank), or_null(process->size, size),
-			process->framework, process->transport, (long long)process->start_ns,
-			(long long)process->end_ns));
+			(long long)process->pid, or_null(process->rank, rank),
+			or_null(process->size, size), process->framework, process->transport,
+			(long long)process->start_ns, (long long)process->end_ns));
 
 	if (status < 0)
 		return status;
 	return run(rows,
 		sqlite3_mprintf(
 			"INSERT INTO thread(id, process_id, tid, serial, role, n_pushed, n_stored, n_lost)"
-			" VALUES(%lld, %lld, 0, 0, %d, %lld, %lld, %lld)",
-			(long long)process->id, (long long)process->id, process->role,
-			(long long)(process->n_stored + process->n_lost),
+			" VALUES(%lld, %lld, %lld, 0, %d, %lld, %lld, %lld)",
+			(long long)process->id, (long long)process->id, (long long)process->tid,
+			process->role, (long long)(process->n_stored + process->n_lost),
 			(long long)process->n_stored, (long long)process->n_lost));
+}
+
+int lw_rows_thread(struct lw_import_rows *rows, const struct lw_row_thread *thread)
+{
+	char name[24];
+
+	return run(rows,
+		sqlite3_mprintf("INSERT INTO thread(id, process_id, tid, serial, role, name_id,"
+				" n_pushed, n_stored, n_lost)"
+				" VALUES(%lld, %lld, %lld, 0, %d, %s, %lld, %lld, 0)",
+			(long long)thread->id, (long long)thread->process_id,
+			(long long)thread->tid, thread->role, or_null(thread->name_id, name),
+			(long long)thread->n_stored, (long long)thread->n_stored));
 }
 
 int lw_rows_loss(

@@ -25,7 +25,26 @@
 	X(BATCH_TENSOR, "batch_tensor", 9,                                                         \
 		"thread_id, seq, at_ns, batch, position, name_id, object, bytes, dtype")           \
 	X(RANGE, "range", 7, "thread_id, seq, start_ns, end_ns, op, name_id, value")               \
-	X(CLOCK_SAMPLE, "clock_sample", 3, "host_id, monotonic_ns, realtime_ns")
+	X(CLOCK_SAMPLE, "clock_sample", 3, "host_id, monotonic_ns, realtime_ns")                   \
+	X(COMM, "comm", 8, "process_id, key, size, rank, serial, how, transport, at_ns")           \
+	X(GPU, "gpu", 9,                                                                           \
+		"process_id, at_ns, device, name_id, memory_bytes, n_multiprocessors, clock_khz,"  \
+		" major, minor")                                                                   \
+	X(KERNEL, "kernel", 11,                                                                    \
+		"thread_id, seq, start_ns, end_ns, name_id, device, context, stream, correlation," \
+		" graph, flags")                                                                   \
+	X(COPY, "copy", 12,                                                                        \
+		"thread_id, seq, start_ns, end_ns, op, bytes, device, context, stream,"            \
+		" correlation, peer_device, flags")                                                \
+	X(GPU_SYNC, "gpu_sync", 8,                                                                 \
+		"thread_id, seq, start_ns, end_ns, op, context, stream, correlation")              \
+	X(LAUNCH, "launch", 11,                                                                    \
+		"thread_id, seq, start_ns, end_ns, op, name_id, correlation, tid, made_for,"       \
+		" for_serial, result")                                                             \
+	X(GPU_OVERHEAD, "gpu_overhead", 5, "thread_id, seq, start_ns, end_ns, name_id")            \
+	X(NCCL_OP, "nccl_op", 16,                                                                  \
+		"thread_id, seq, start_ns, end_ns, op, comm_key, serial, bytes, peer,"             \
+		" group_serial, algorithm, protocol, n_channels, dtype, flags, source")
 
 enum lw_row_table {
 #define X(name, table, n_columns, columns) LW_ROW_##name,
@@ -63,10 +82,21 @@ struct lw_row_process { /* an imported process has one thread, with the same id 
 	int framework, transport;                   /* enum lw_framework, enum lw_transport */
 	int role;                                   /* enum lw_thread_role */
 	int64_t start_ns, end_ns, n_stored, n_lost; /* n_stored: events of its thread */
+	int64_t pid, tid;                           /* 0 = not known */
 };
 
 /** lw_rows_process() - a process and its thread. */
 int lw_rows_process(struct lw_import_rows *rows, const struct lw_row_process *process);
+
+struct lw_row_thread { /* a further one; no process has its id */
+	int64_t id, process_id;
+	int64_t tid;               /* 0 = not known */
+	int role;                  /* enum lw_thread_role */
+	int64_t name_id, n_stored; /* LW_ROW_NULL = none; events of it */
+};
+
+/** lw_rows_thread() - a thread of a process. */
+int lw_rows_thread(struct lw_import_rows *rows, const struct lw_row_thread *thread);
 
 /** lw_rows_loss() - @n things are missing; nothing is written when @n is 0. */
 int lw_rows_loss(struct lw_import_rows *rows, int64_t process_id, int reason, uint64_t n,

@@ -368,13 +368,15 @@ int lw_timeline_read(
 	const char *path, const struct lw_timeline_sink *sink, struct lw_timeline_stats *ret_stats)
 {
 	struct lw_timeline_reader r = {.stats = ret_stats, .sink = sink};
+	const struct lw_json_reader reader = {
+		.on_record = on_record, .on_progress = on_progress, .context = &r};
 	struct lw_timeline_tensor *tensor, *next;
 	int status;
 
 	memset(ret_stats, 0, sizeof(*ret_stats));
 	ret_stats->first_ns = INT64_MAX;
 	ret_stats->last_ns = INT64_MIN;
-	status = lw_json_stream_file(path, on_record, on_progress, &r, &ret_stats->json);
+	status = lw_json_stream_file(path, &reader, &ret_stats->json);
 	ret_stats->n_events = ret_stats->json.n_records;
 	HASH_ITER(hh, r.tensors, tensor, next)
 	if (status == LW_OK)

@@ -20,11 +20,39 @@ const struct lw_batch *lw_group_batch(
 	return batch == LW_NONE ? NULL : &run->ranks.at[rank].batches.at[batch];
 }
 
+bool lw_group_waits(int op)
+{
+	return op == LW_COLL_ALLREDUCE || op == LW_COLL_ALLGATHER || op == LW_COLL_ALLTOALL ||
+	       op == LW_COLL_REDUCESCATTER || op == LW_COLL_BARRIER || op == LW_COLL_ADASUM;
+}
+
 struct lw_interval lw_batch_wire(const struct lw_batch *batch)
 {
 	if (batch->wire_start_ns == LW_NS_UNKNOWN || batch->wire_end_ns == LW_NS_UNKNOWN)
 		return (struct lw_interval){batch->start_ns, batch->end_ns};
 	return (struct lw_interval){batch->wire_start_ns, batch->wire_end_ns};
+}
+
+int64_t lw_member_there_ns(const struct lw_rank *rank, const struct lw_member *member)
+{
+	return lw_gpu_has(rank) && member->computed_ns > member->ready_ns ? member->computed_ns
+									  : member->ready_ns;
+}
+
+int64_t lw_batch_there_ns(const struct lw_rank *rank, const struct lw_batch *batch)
+{
+	int64_t there_ns = batch->start_ns;
+
+	for (uint32_t i = 0; i < batch->n_members && lw_gpu_has(rank); i++) {
+		int64_t at_ns =
+			lw_member_there_ns(rank, &rank->members.at[batch->first_member + i]);
+
+		if (at_ns > there_ns)
+			there_ns = at_ns;
+	}
+	return there_ns < batch->wire_start_ns || batch->wire_start_ns == LW_NS_UNKNOWN
+		       ? there_ns
+		       : batch->wire_start_ns;
 }
 
 double lw_group_service_ns(

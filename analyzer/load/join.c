@@ -141,7 +141,8 @@ static int add_members(struct lw_run *run, struct lw_rank *rank, struct lw_batch
 		struct lw_tensor *tensor = &run->tensors.at[row->tensor];
 		struct lw_member member = {.tensor = (uint32_t)row->tensor,
 			.bytes = row->bytes,
-			.ready_ns = LW_NS_UNKNOWN};
+			.ready_ns = LW_NS_UNKNOWN,
+			.computed_ns = LW_NS_UNKNOWN};
 
 		if (row->bytes > tensor->bytes)
 			tensor->bytes = row->bytes;
@@ -354,9 +355,12 @@ int lw_load_plain(struct lw_run *run, struct lw_rank *rank)
 			.flags = collective->flags,
 			.thread_id = collective->thread_id,
 			.comm_key = collective->comm_key,
+			.nccl_op = collective->nccl_op,
 			.step = LW_NONE,
 			.group = LW_NONE};
-		struct lw_member member = {.bytes = batch.bytes, .ready_ns = LW_NS_UNKNOWN};
+		struct lw_member member = {.bytes = batch.bytes,
+			.ready_ns = LW_NS_UNKNOWN,
+			.computed_ns = LW_NS_UNKNOWN};
 		const char *op = lw_coll_name(collective->op);
 		char name[80];
 		int32_t tensor;
@@ -364,7 +368,7 @@ int lw_load_plain(struct lw_run *run, struct lw_rank *rank)
 		if (collective->flags & LW_COLL_CONTROL)
 			continue;
 		/* Such programs name nothing: what is the same operation on the same bytes is one name. */
-		if (collective->op == LW_COLL_ALLREDUCE)
+		if (collective->op == LW_COLL_ALLREDUCE && batch.bytes)
 			snprintf(name, sizeof(name), "%s of %" PRIu64 " bytes", op, batch.bytes);
 		else
 			snprintf(name, sizeof(name), "%s", op ? op : "collective");

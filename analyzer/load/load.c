@@ -26,6 +26,8 @@ static const char candidates_sql[] =
 	"SELECT p.id, p.rank, p.size, p.framework, p.transport, p.start_ns, p.end_ns, p.ended, h.name,"
 	" h.boot_id, h.clock, (SELECT count(*) FROM batch b JOIN thread t ON t.id = b.thread_id WHERE"
 	" t.process_id = p.id) + (SELECT count(*) FROM collective c JOIN thread t ON t.id = c.thread_id"
+	" WHERE t.process_id = p.id) + (SELECT count(*) FROM nccl_op o JOIN thread t ON t.id = o.thread_id"
+	" WHERE t.process_id = p.id) + EXISTS(SELECT 1 FROM kernel k JOIN thread t ON t.id = k.thread_id"
 	" WHERE t.process_id = p.id) FROM process p LEFT JOIN host h ON h.id = p.host_id ORDER BY p.id";
 
 int64_t lw_load_clock(const struct lw_store *store, const char *boot_id, const char *clock)
@@ -272,22 +274,26 @@ static int find_missing(struct lw_run *run)
 			list + n_text, sizeof(list) - n_text, "%s%d", n_text ? ", " : "", i);
 	}
 	return lw_run_diag(run, "load", "missing ranks", run->n_missing_ranks,
-		"%u of %d ranks are not in the run, or recorded no operation (rank %s%s): give the"
-		" run files of all hosts",
-		run->n_missing_ranks, run->size, list, n_text >= 60 ? ", ..." : "");
+		"%u of %d ranks are not in the run, or recorded no operation (rank %s%s): %s",
+		run->n_missing_ranks, run->size, list, n_text >= 60 ? ", ..." : "",
+		run->is_profile ? "import the traces of all ranks together"
+				: "give the run files of all hosts");
 }
 
 static int read_meta(struct lw_run *run, struct lw_store *store)
 {
-	int64_t closed = 0, is_import = 0;
+	int64_t closed = 0, is_import = 0, is_profile = 0;
 	int status = lw_store_int(store, "SELECT closed FROM run", &closed);
 
 	if (status == LW_OK)
-		status = lw_store_int(
-			store, "SELECT source NOT IN ('trace', 'pcap') FROM run", &is_import);
+		status = lw_store_int(store,
+			"SELECT source NOT IN ('trace', 'pcap', 'kineto') FROM run", &is_import);
+	if (status == LW_OK)
+		status = lw_store_int(store, "SELECT source = 'kineto' FROM run", &is_profile);
 	if (status < 0)
 		return status;
 	run->is_import |= is_import != 0;
+	run->is_profile |= is_profile != 0;
 	if (closed)
 		return LW_OK;
 	run->is_closed = false;
@@ -319,7 +325,8 @@ static int open_stores(
 static int read_store(struct lw_loader *loader)
 {
 	static int (*const parts[])(struct lw_loader *) = {lw_load_rows, lw_load_traffic,
-		lw_load_nics, lw_load_queues, lw_load_ends, lw_load_findings, lw_load_captures};
+		lw_load_nics, lw_load_queues, lw_load_ends, lw_load_gpu, lw_load_findings,
+		lw_load_told, lw_load_captures};
 	int status = LW_OK;
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && status == LW_OK; i++)
@@ -386,9 +393,25 @@ static void find_span(struct lw_rank *rank)
 	SEE(&rank->collectives, end_ns)
 	SEE(&rank->readies, at_ns)
 	SEE(&rank->waits, end_ns)
+	SEE(&rank->gpu.kernels, end_ns)
 #undef SEE
 	if (rank->end_ns < last_ns)
 		rank->end_ns = last_ns;
+}
+
+static int join_rank(struct lw_run *run, struct lw_rank *rank, lw_load_members *members)
+{
+	int status = lw_load_gpu_join(run, rank);
+
+	if (status == LW_OK && run->is_plain)
+		status = lw_load_gpu_collectives(run, rank);
+	if (status == LW_OK)
+		status = lw_load_join(run, rank, members);
+	if (status == LW_OK && run->is_plain)
+		status = lw_load_plain(run, rank);
+	if (status == LW_OK)
+		status = run->is_plain ? lw_load_gpu_plain(rank) : lw_load_gpu_batches(run, rank);
+	return status == LW_OK ? lw_load_gpu_marks(rank) : status;
 }
 
 static int join_ranks(struct lw_run *run, lw_load_members *members)
@@ -402,9 +425,7 @@ static int join_ranks(struct lw_run *run, lw_load_members *members)
 		has_batches |= rank->batches.n > 0;
 	run->is_plain = !has_batches;
 	lw_vec_foreach (rank, &run->ranks) {
-		status = lw_load_join(run, rank, &members[rank - run->ranks.at]);
-		if (status == LW_OK && run->is_plain)
-			status = lw_load_plain(run, rank);
+		status = join_rank(run, rank, &members[rank - run->ranks.at]);
 		if (status < 0)
 			return status;
 		find_span(rank);

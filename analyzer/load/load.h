@@ -43,6 +43,7 @@ struct lw_load_queue;      /* one RDMA queue pair, of one store */
 struct lw_load_addresses;  /* interfaces by their addresses, of one store */
 struct lw_load_ends;       /* ends of connections by their keys, of one store */
 struct lw_load_connection; /* one TCP connection's totals, of one store */
+struct lw_load_gpu;        /* texts and streams by their ids, of one store */
 struct lw_load_names;      /* ends by their addresses, of all stores */
 
 struct lw_loader { /* one store being read */
@@ -57,6 +58,7 @@ struct lw_loader { /* one store being read */
 	uint64_t n_bad_rows;               /* impossible times, unknown threads: not used */
 	struct lw_load_queue *queues;      /* while RDMA requests are read */
 	struct lw_load_ends *ends;         /* while connections are read */
+	struct lw_load_gpu *gpu;           /* while GPU work is read */
 	int32_t last_nic;                  /* whose counters are being read, LW_NONE */
 	size_t first_flow;                 /* of this store in run->flows */
 	const struct lw_load_names *names; /* while flows are read */
@@ -130,6 +132,9 @@ int lw_load_cores(struct lw_loader *loader);
 /** lw_load_findings() - tables loss and hook as diags. */
 int lw_load_findings(struct lw_loader *loader);
 
+/** lw_load_told() - what the hooks that tell of GPUs and NCCL said of themselves, and the importer. */
+int lw_load_told(struct lw_loader *loader);
+
 /** lw_load_captures() - what captures miss, as diags. */
 int lw_load_captures(struct lw_loader *loader);
 
@@ -142,6 +147,13 @@ int lw_load_each(struct lw_loader *loader, const char *sql,
 
 /** lw_load_rank_of_process() - the rank of this store's process, NULL when it is none. */
 struct lw_rank *lw_load_rank_of_process(struct lw_loader *loader, int64_t process_id);
+
+/** lw_load_rank_of_row() - the rank whose thread wrote this row (column 0); NULL: not used. */
+struct lw_rank *lw_load_rank_of_row(struct lw_loader *loader, sqlite3_stmt *row);
+
+/** lw_load_interval_of() - columns @i and @i + 1. Return: false: no interval, counted as bad row. */
+bool lw_load_interval_of(
+	struct lw_loader *loader, sqlite3_stmt *row, int i, int64_t *start_ns, int64_t *end_ns);
 
 /** lw_load_tensor() - index of @name in run->tensors, added if new. Return: >= 0 or an error. */
 int32_t lw_load_tensor(struct lw_run *run, const char *name);
@@ -158,6 +170,30 @@ int lw_load_join(struct lw_run *run, struct lw_rank *rank, lw_load_members *memb
  * @probes: by index of rank, reordered
  */
 int lw_load_match_probes(struct lw_run *run, struct lw_load_probes *probes);
+
+/** lw_load_gpu() - kernels, copies, waits, launches, NCCL's operations of this store. (gpu.c) */
+int lw_load_gpu(struct lw_loader *loader);
+
+/** lw_load_gpu_name() - index of @name in run->gpu.names, added if new. Return: >= 0 or an error. */
+int32_t lw_load_gpu_name(struct lw_run *run, const char *name);
+
+/** lw_load_gpu_join() - sort them and tie them together: launch to work, kernel to operation of NCCL. (gpu_join.c) */
+int lw_load_gpu_join(struct lw_run *run, struct lw_rank *rank);
+
+/** lw_load_gpu_collectives() - operations of NCCL as collectives of a run without a framework; before lw_load_join(). */
+int lw_load_gpu_collectives(struct lw_run *run, struct lw_rank *rank);
+
+/** lw_load_gpu_plain() - when batches made of them were ready, queued and on the wire, by their kernels; after lw_load_plain(). */
+int lw_load_gpu_plain(struct lw_rank *rank);
+
+/** lw_load_gpu_batches() - the framework's batches get the kernels that were launched for them; after lw_load_join(). */
+int lw_load_gpu_batches(struct lw_run *run, struct lw_rank *rank);
+
+/** lw_load_gpu_marks() - marks of steps, moved from when the host set them to when the GPU got there. */
+int lw_load_gpu_marks(struct lw_rank *rank);
+
+/** lw_load_gpu_free() - of one rank, of the run. */
+void lw_load_gpu_free(struct lw_gpu_rank *gpu);
 
 /** lw_load_plain() - a run without a framework: every payload collective becomes a batch. */
 int lw_load_plain(struct lw_run *run, struct lw_rank *rank);

@@ -65,8 +65,7 @@ static int compare_thread(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-/* The rank whose thread wrote this row (column 0); NULL: not used. */
-static struct lw_rank *rank_of(struct lw_loader *loader, sqlite3_stmt *row)
+struct lw_rank *lw_load_rank_of_row(struct lw_loader *loader, sqlite3_stmt *row)
 {
 	struct lw_load_thread key = {.id = sqlite3_column_int64(row, 0)}, *thread = NULL;
 
@@ -78,7 +77,7 @@ static struct lw_rank *rank_of(struct lw_loader *loader, sqlite3_stmt *row)
 	return thread && thread->rank != LW_NONE ? &loader->run->ranks.at[thread->rank] : NULL;
 }
 
-static bool interval_of(
+bool lw_load_interval_of(
 	struct lw_loader *loader, sqlite3_stmt *row, int i, int64_t *start_ns, int64_t *end_ns)
 {
 	*start_ns = sqlite3_column_int64(row, i);
@@ -131,7 +130,7 @@ static int add_text(struct lw_loader *loader, sqlite3_stmt *row)
 
 static int add_ready(struct lw_loader *loader, sqlite3_stmt *row)
 {
-	struct lw_rank *rank = rank_of(loader, row);
+	struct lw_rank *rank = lw_load_rank_of_row(loader, row);
 	struct lw_ready ready = {.at_ns = sqlite3_column_int64(row, 1),
 		.object = (uint64_t)sqlite3_column_int64(row, 2),
 		.bytes = bytes_of(loader, row, 4)};
@@ -177,7 +176,7 @@ static int add_parameter(struct lw_loader *loader, sqlite3_stmt *row)
 
 static int add_gradient(struct lw_loader *loader, sqlite3_stmt *row)
 {
-	struct lw_rank *rank = rank_of(loader, row);
+	struct lw_rank *rank = lw_load_rank_of_row(loader, row);
 	struct lw_gradient gradient = {.at_ns = sqlite3_column_int64(row, 1),
 		.reducer = (uint32_t)sqlite3_column_int64(row, 2),
 		.position = (uint32_t)sqlite3_column_int64(row, 3)};
@@ -193,10 +192,10 @@ static int add_gradient(struct lw_loader *loader, sqlite3_stmt *row)
 
 static int add_wait(struct lw_loader *loader, sqlite3_stmt *row)
 {
-	struct lw_rank *rank = rank_of(loader, row);
+	struct lw_rank *rank = lw_load_rank_of_row(loader, row);
 	struct lw_interval wait;
 
-	if (!rank || !interval_of(loader, row, 1, &wait.start_ns, &wait.end_ns))
+	if (!rank || !lw_load_interval_of(loader, row, 1, &wait.start_ns, &wait.end_ns))
 		return LW_OK;
 	if (!rank->waits.n) /* gradients of a GPU are handed over by a thread of autograd's */
 		rank->training_thread_id = sqlite3_column_int64(row, 0);
@@ -205,7 +204,7 @@ static int add_wait(struct lw_loader *loader, sqlite3_stmt *row)
 
 static int add_cycle(struct lw_loader *loader, sqlite3_stmt *row)
 {
-	struct lw_rank *rank = rank_of(loader, row);
+	struct lw_rank *rank = lw_load_rank_of_row(loader, row);
 	struct lw_cycle cycle = {.thread_id = sqlite3_column_int64(row, 0),
 		.op = sqlite3_column_int(row, 3),
 		.in_bits = (uint64_t)sqlite3_column_int64(row, 4),
@@ -215,14 +214,14 @@ static int add_cycle(struct lw_loader *loader, sqlite3_stmt *row)
 		.unchanged_ns = sqlite3_column_int64(row, 8),
 		.unchanged_span_ns = sqlite3_column_int64(row, 9)};
 
-	if (!rank || !interval_of(loader, row, 1, &cycle.start_ns, &cycle.end_ns))
+	if (!rank || !lw_load_interval_of(loader, row, 1, &cycle.start_ns, &cycle.end_ns))
 		return LW_OK;
 	return lw_vec_push(&rank->cycles, cycle);
 }
 
 static int add_collective(struct lw_loader *loader, sqlite3_stmt *row)
 {
-	struct lw_rank *rank = rank_of(loader, row);
+	struct lw_rank *rank = lw_load_rank_of_row(loader, row);
 	struct lw_collective collective = {.thread_id = sqlite3_column_int64(row, 0),
 		.op = sqlite3_column_int(row, 3),
 		.comm_key = sqlite3_column_int64(row, 4),
@@ -231,9 +230,10 @@ static int add_collective(struct lw_loader *loader, sqlite3_stmt *row)
 		.root = sqlite3_column_int(row, 7),
 		.flags = (uint16_t)sqlite3_column_int(row, 8),
 		.transport = sqlite3_column_int(row, 9),
-		.batch = LW_NONE};
+		.batch = LW_NONE,
+		.nccl_op = LW_NONE};
 
-	if (!rank || !interval_of(loader, row, 1, &collective.start_ns, &collective.end_ns))
+	if (!rank || !lw_load_interval_of(loader, row, 1, &collective.start_ns, &collective.end_ns))
 		return LW_OK;
 	return lw_vec_push(&rank->collectives, collective);
 }
@@ -265,7 +265,7 @@ static int add_probe(struct lw_loader *loader, sqlite3_stmt *row)
 		}
 	rank = run->ranks.n ? bsearch(&key, run->ranks.at, run->ranks.n, sizeof(key), compare_rank)
 			    : NULL;
-	if (!rank || !interval_of(loader, row, 1, &probe.start_ns, &probe.end_ns))
+	if (!rank || !lw_load_interval_of(loader, row, 1, &probe.start_ns, &probe.end_ns))
 		return LW_OK;
 	own = &loader->probes[rank - run->ranks.at];
 	if (own->rows.n && (own->store != loader->store_index || own->process_id != process_id))
@@ -278,7 +278,7 @@ static int add_probe(struct lw_loader *loader, sqlite3_stmt *row)
 
 static int add_batch(struct lw_loader *loader, sqlite3_stmt *row)
 {
-	struct lw_rank *rank = rank_of(loader, row);
+	struct lw_rank *rank = lw_load_rank_of_row(loader, row);
 	struct lw_batch batch = {.thread_id = sqlite3_column_int64(row, 0),
 		.op = sqlite3_column_int(row, 3),
 		.serial = (uint64_t)sqlite3_column_int64(row, 4),
@@ -293,17 +293,18 @@ static int add_batch(struct lw_loader *loader, sqlite3_stmt *row)
 		.wire_end_ns = LW_NS_UNKNOWN,
 		.agreed_ns = LW_NS_UNKNOWN,
 		.cycle_ns = LW_NS_UNKNOWN,
+		.nccl_op = LW_NONE,
 		.step = LW_NONE,
 		.group = LW_NONE};
 
-	if (!rank || !interval_of(loader, row, 1, &batch.start_ns, &batch.end_ns))
+	if (!rank || !lw_load_interval_of(loader, row, 1, &batch.start_ns, &batch.end_ns))
 		return LW_OK;
 	return lw_vec_push(&rank->batches, batch);
 }
 
 static int add_member(struct lw_loader *loader, sqlite3_stmt *row)
 {
-	struct lw_rank *rank = rank_of(loader, row);
+	struct lw_rank *rank = lw_load_rank_of_row(loader, row);
 	struct lw_load_member member = {.serial = (uint64_t)sqlite3_column_int64(row, 1),
 		.position = sqlite3_column_int64(row, 2),
 		.object = (uint64_t)sqlite3_column_int64(row, 4),
@@ -324,7 +325,7 @@ static int add_member(struct lw_loader *loader, sqlite3_stmt *row)
 
 static int add_step_mark(struct lw_loader *loader, sqlite3_stmt *row)
 {
-	struct lw_rank *rank = rank_of(loader, row);
+	struct lw_rank *rank = lw_load_rank_of_row(loader, row);
 	int64_t at_ns = sqlite3_column_int64(row, 1);
 
 	if (!rank)

@@ -7,6 +7,7 @@
 
 #include <uthash.h>
 
+#include "analyzer/load/kernel_name.h"
 #include "analyzer/load/load.h"
 #include "analyzer/run.h"
 
@@ -80,30 +81,60 @@ void lw_run_diag_reset(struct lw_run *run, const char *stage)
 	run->diags.n = n;
 }
 
+/* Index of @text in *@names, @n when it is new. Return: >= 0 or an error. */
+static int32_t find_name(struct lw_name **names, const char *text, size_t n, const char **ret_text)
+{
+	struct lw_name *entry;
+
+	HASH_FIND_STR(*names, text, entry);
+	if (!entry) {
+		if (n >= INT32_MAX)
+			return lw_fail(LW_ERR_LIMIT, "too many names");
+		entry = calloc(1, sizeof(*entry));
+		if (!entry || !(entry->text = strdup(text))) {
+			free(entry);
+			return lw_fail(LW_ERR_NOMEM, "no memory");
+		}
+		entry->index = (int32_t)n;
+		HASH_ADD_KEYPTR(hh, *names, entry->text, strlen(entry->text), entry);
+	}
+	*ret_text = entry->text;
+	return entry->index;
+}
+
 int32_t lw_load_tensor(struct lw_run *run, const char *name)
 {
 	struct lw_tensor tensor = {0};
-	struct lw_name *entry;
+	int32_t index = find_name(&run->names, name, run->tensors.n, &tensor.name);
 
-	HASH_FIND_STR(run->names, name, entry);
-	if (entry)
-		return entry->index;
-	if (run->tensors.n >= INT32_MAX)
-		return lw_fail(LW_ERR_LIMIT, "too many tensor names");
-	entry = calloc(1, sizeof(*entry));
-	if (!entry || !(entry->text = strdup(name))) {
-		free(entry);
-		return lw_fail(LW_ERR_NOMEM, "no memory");
+	if (index < 0 || (size_t)index < run->tensors.n)
+		return index;
+	return lw_vec_push(&run->tensors, tensor) < 0 ? LW_ERR_NOMEM : index;
+}
+
+int32_t lw_load_gpu_name(struct lw_run *run, const char *name)
+{
+	struct lw_kernel_kind kind = lw_kernel_kind(name);
+	struct lw_gpu_name added = {.gpu_class = (uint8_t)kind.gpu_class,
+		.algorithm = (uint8_t)kind.algorithm,
+		.nccl_op = kind.nccl_op};
+	int32_t index = find_name(&run->gpu.by_name, name, run->gpu.names.n, &added.name);
+
+	if (index < 0 || (size_t)index < run->gpu.names.n)
+		return index;
+	return lw_vec_push(&run->gpu.names, added) < 0 ? LW_ERR_NOMEM : index;
+}
+
+static void free_names(struct lw_name *names)
+{
+	struct lw_name *name, *next;
+
+	HASH_ITER(hh, names, name, next)
+	{
+		HASH_DEL(names, name);
+		free(name->text);
+		free(name);
 	}
-	tensor.name = entry->text;
-	entry->index = (int32_t)run->tensors.n;
-	if (lw_vec_push(&run->tensors, tensor) < 0) {
-		free(entry->text);
-		free(entry);
-		return LW_ERR_NOMEM;
-	}
-	HASH_ADD_KEYPTR(hh, run->names, entry->text, strlen(entry->text), entry);
-	return entry->index;
 }
 
 static void free_rank(struct lw_rank *rank)
@@ -121,6 +152,7 @@ static void free_rank(struct lw_rank *rank)
 	lw_vec_free(&rank->traffic);
 	lw_vec_free(&rank->cpu);
 	lw_vec_free(&rank->training_cpu);
+	lw_load_gpu_free(&rank->gpu);
 	free(rank->cpus);
 	free(rank->host);
 }
@@ -169,10 +201,20 @@ static void free_traffic(struct lw_run *run)
 	lw_vec_free(&run->network.ops);
 }
 
+static void free_told(struct lw_run *run)
+{
+	struct lw_told *told;
+
+	lw_vec_foreach (told, &run->told) {
+		free(told->name);
+		free(told->detail);
+	}
+	lw_vec_free(&run->told);
+}
+
 void lw_run_free(struct lw_run *run)
 {
 	struct lw_store **store;
-	struct lw_name *name, *next;
 	struct lw_rank *rank;
 	struct lw_diag *diag;
 
@@ -182,15 +224,15 @@ void lw_run_free(struct lw_run *run)
 		free_rank(rank);
 	lw_vec_foreach (diag, &run->diags)
 		free(diag->text);
-	HASH_ITER(hh, run->names, name, next)
-	{
-		HASH_DEL(run->names, name);
-		free(name->text);
-		free(name);
-	}
+	free_names(run->names);
+	free_names(run->gpu.by_name);
+	lw_vec_free(&run->gpu.names);
+	lw_vec_free(&run->gpu.nccl);
+	lw_vec_free(&run->gpu.lost);
 	lw_vec_foreach (store, &run->stores)
 		lw_store_close(*store);
 	free_traffic(run);
+	free_told(run);
 	lw_vec_free(&run->stores);
 	lw_vec_free(&run->ranks);
 	lw_vec_free(&run->tensors);

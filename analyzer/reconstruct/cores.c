@@ -48,9 +48,9 @@ static struct window find_window(const struct lw_rank *rank)
 			window.start_ns = step->start_ns;
 		if (step->end_ns > window.end_ns)
 			window.end_ns = step->end_ns;
-		if (step->compute_ns == LW_NS_UNKNOWN)
+		if (step->host_compute_ns == LW_NS_UNKNOWN)
 			continue;
-		compute_ns += (double)step->compute_ns;
+		compute_ns += (double)step->host_compute_ns;
 		step_ns += (double)(step->end_ns - step->start_ns);
 	}
 	if (step_ns > 0)

@@ -62,7 +62,9 @@ static void exclude_warm_up(struct lw_run *run, const int64_t *lengths_ns, int64
 	const struct lw_rank *rank = &run->ranks.at[0];
 	size_t n = rank->steps.n, s = 0, limit = n / MAX_WARM_UP_FRAC_DIVISOR;
 
-	if (rank->step_marks.n < 2 || run->is_plain)
+	if (run->is_profile && rank->step_marks.n >= 2)
+		; /* a profiler begins behind a warm-up of its own, and marks where its first step does */
+	else if (rank->step_marks.n < 2 || run->is_plain)
 		exclude(run, 0, "warm-up: nobody saw where the first step begins");
 	else
 		exclude(run, 0, "warm-up: the first step");

@@ -54,6 +54,27 @@ void lw_intervals_clip(struct lw_intervals *set, int64_t start_ns, int64_t end_n
 	set->n = n;
 }
 
+int lw_intervals_within(const struct lw_interval *at, size_t n, int64_t start_ns, int64_t end_ns,
+	struct lw_intervals *result)
+{
+	size_t low = 0, high = n; /* the first that ends behind start_ns */
+	int status = LW_OK;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (at[middle].end_ns <= start_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t i = low; i < n && at[i].start_ns < end_ns && status == LW_OK; i++)
+		status = lw_intervals_add(result,
+			at[i].start_ns > start_ns ? at[i].start_ns : start_ns,
+			at[i].end_ns < end_ns ? at[i].end_ns : end_ns);
+	return status;
+}
+
 int64_t lw_intervals_length_ns(const struct lw_intervals *set)
 {
 	int64_t length_ns = 0;

@@ -24,6 +24,10 @@ void lw_intervals_unite(struct lw_intervals *set, int64_t gap_ns);
 /** lw_intervals_clip() - keep what lies within [start, end). */
 void lw_intervals_clip(struct lw_intervals *set, int64_t start_ns, int64_t end_ns);
 
+/** lw_intervals_within() - *@result gets, behind what it holds, the parts of the united @at within [start, end). */
+int lw_intervals_within(const struct lw_interval *at, size_t n, int64_t start_ns, int64_t end_ns,
+	struct lw_intervals *result);
+
 /** lw_intervals_length_ns() - sum of the lengths. */
 int64_t lw_intervals_length_ns(const struct lw_intervals *set);
 

@@ -4,6 +4,8 @@
  *
  * Counted from when the rank resumed, without what it waited since: a rank that left the step before last, as it receives
  * over a slow link, begins later and is no late rank. Lengths, not times: they compare across clocks.
+ *
+ * Of a run without a framework that has kernels: who was shortest in an operation came last to it, by the difference.
  */
 #include "analyzer/run.h"
 
@@ -68,10 +70,32 @@ static int64_t before_entry_ns(const struct lw_run *run, const struct lw_group *
 	return batch[-1].end_ns < batch->start_ns ? batch->start_ns - batch[-1].end_ns : 0;
 }
 
+/* Of an operation whose kernels are known, how much later than the first each rank came: all leave together, so who came
+ * later was there for less. The one that came last waited for nobody. */
+static bool fill_kernels(const struct lw_run *run, const struct lw_group *group, int64_t *ns)
+{
+	int64_t longest_ns = 0;
+
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		const struct lw_batch *batch = lw_group_batch(run, group, r);
+		struct lw_interval wire = lw_batch_wire(batch);
+
+		if (!lw_gpu_has(&run->ranks.at[r]) || batch->wire_start_ns == LW_NS_UNKNOWN)
+			return false;
+		ns[r] = wire.end_ns - wire.start_ns;
+		longest_ns = ns[r] > longest_ns ? ns[r] : longest_ns;
+	}
+	for (size_t r = 0; r < run->ranks.n; r++)
+		ns[r] = longest_ns - ns[r];
+	return true;
+}
+
 static bool fill_entries(const struct lw_run *run, const struct lw_group *group, int64_t *ns)
 {
 	if (group->n_ranks != run->ranks.n)
 		return false;
+	if (run->gpu.has_kernels)
+		return lw_group_waits(group->op) && fill_kernels(run, group, ns);
 	for (size_t r = 0; r < run->ranks.n; r++) {
 		ns[r] = before_entry_ns(run, group, r);
 		if (ns[r] == LW_NS_UNKNOWN)

@@ -42,13 +42,6 @@ struct matcher {
 	items items;
 };
 
-/* Operations that nobody leaves before everybody has entered. */
-static bool is_synchronizing(int op)
-{
-	return op == LW_COLL_ALLREDUCE || op == LW_COLL_ALLGATHER || op == LW_COLL_ALLTOALL ||
-	       op == LW_COLL_REDUCESCATTER || op == LW_COLL_BARRIER || op == LW_COLL_ADASUM;
-}
-
 static int64_t key_of(const struct lw_run *run, const struct lw_batch *batch)
 {
 	return run->is_plain ? batch->comm_key : batch->process_set;
@@ -70,7 +63,7 @@ static bool is_same(const struct node *node, const struct item *item, const stru
 
 	if (node->hash != item->hash)
 		return false;
-	if (node->clock != rank->clock || !is_synchronizing(node->op))
+	if (node->clock != rank->clock || !lw_group_waits(node->op))
 		return true;
 	return node->max_start_ns <= batch->end_ns && batch->start_ns <= node->min_end_ns;
 }
@@ -313,10 +306,41 @@ static void see_ready(struct lw_group *group, const struct lw_rank *rank, size_t
 	}
 }
 
+/* Across clocks the rank that was in the operation for the shortest time came last: it waited for nobody. Only of kernels,
+ * whose ends the device tells. */
+static void see_shortest(const struct lw_run *run, struct lw_group *group)
+{
+	int64_t shortest_ns = INT64_MAX, longest_ns = INT64_MIN;
+	int32_t first = LW_NONE, last = LW_NONE;
+
+	for (size_t r = 0; r < run->ranks.n && lw_group_waits(group->op); r++) {
+		const struct lw_batch *batch = lw_group_batch(run, group, r);
+		struct lw_interval wire;
+
+		if (!batch || !lw_gpu_has(&run->ranks.at[r]) ||
+			batch->wire_start_ns == LW_NS_UNKNOWN)
+			continue;
+		wire = lw_batch_wire(batch);
+		if (wire.end_ns - wire.start_ns < shortest_ns) {
+			shortest_ns = wire.end_ns - wire.start_ns;
+			last = (int32_t)r;
+		}
+		if (wire.end_ns - wire.start_ns > longest_ns) {
+			longest_ns = wire.end_ns - wire.start_ns;
+			first = (int32_t)r;
+		}
+	}
+	if (last == LW_NONE)
+		return;
+	group->first_rank = first;
+	group->last_rank = last;
+}
+
 /* Times of ranks on another clock than the first one's say nothing here: left out. */
 static void fill_group(struct lw_run *run, struct lw_group *group)
 {
 	int64_t clock = 0;
+	uint32_t n_other = 0; /* ranks on another clock */
 	bool has_round = true;
 
 	group->first_ready_ns = group->last_ready_ns = group->round_ns = LW_NS_UNKNOWN;
@@ -336,6 +360,7 @@ static void fill_group(struct lw_run *run, struct lw_group *group)
 			group->bytes = batch->bytes;
 		if (!clock)
 			clock = rank->clock;
+		n_other += clock != rank->clock;
 		if (clock != rank->clock)
 			continue;
 		start_ns = batch->wire_start_ns != LW_NS_UNKNOWN ? batch->wire_start_ns
@@ -354,6 +379,8 @@ static void fill_group(struct lw_run *run, struct lw_group *group)
 	}
 	if (!has_round)
 		group->round_ns = LW_NS_UNKNOWN;
+	if (n_other)
+		see_shortest(run, group);
 }
 
 static int build_groups(struct matcher *matcher)
@@ -400,7 +427,9 @@ static int check_clocks(struct lw_run *run)
 	if (!n_other)
 		return LW_OK;
 	return lw_run_diag(run, "match", "clocks not aligned", n_other,
-		"ranks on different hosts: times are compared within the first host only");
+		run->is_profile
+			? "every profiler's trace counts as a clock of its own: ranks are compared by how long they were in operations, not by times"
+			: "ranks on different hosts: times are compared within the first host only");
 }
 
 int lw_run_match(struct lw_run *run)

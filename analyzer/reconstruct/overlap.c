@@ -2,8 +2,9 @@
 /*
  * overlap.c - computing against communicating, per rank and step.
  *
- *	blocked  the training thread waits (its recorded waits; in a run without a framework its collectives)
- *	compute  the rest of the step: time between resuming and waiting, no GPU records
+ *	blocked  the training thread waits (its recorded waits; in a run without a framework its collectives);
+ *	         of a rank whose kernels were recorded: no compute kernel runs
+ *	compute  the rest of the step
  *	comm     from a tensor's ready time on this rank to the end of its operation
  *	hidden   comm while computing          exposed  comm while blocked
  *	idle     blocked, but nothing of this rank's is communicating
@@ -62,7 +63,7 @@ bool lw_run_has_waits(const struct lw_run *run)
 	return has_waits;
 }
 
-int lw_blocked_collect(const struct lw_run *run, size_t rank_index, size_t s, bool has_waits,
+static int block_by_host(const struct lw_run *run, size_t rank_index, size_t s, bool has_waits,
 	struct lw_intervals *blocked)
 {
 	const struct lw_rank *rank = &run->ranks.at[rank_index];
@@ -98,6 +99,51 @@ int lw_blocked_collect(const struct lw_run *run, size_t rank_index, size_t s, bo
 	return status ? LW_ERR_NOMEM : run->is_plain ? LW_BLOCKED_KNOWN : LW_BLOCKED_ASSUMED;
 }
 
+/* The device computes while a compute kernel runs, on whichever stream. Waiting for it is no computing. */
+static int block_by_kernels(
+	const struct lw_rank *rank, const struct lw_step *step, struct lw_intervals *blocked)
+{
+	struct lw_intervals compute = {0};
+	int64_t at_ns = step->start_ns;
+	int status = lw_intervals_within(rank->gpu.busy[LW_GPU_COMPUTE].at,
+		rank->gpu.busy[LW_GPU_COMPUTE].n, step->start_ns, step->end_ns, &compute);
+
+	blocked->n = 0;
+	for (size_t i = 0; i < compute.n && status == LW_OK; i++) {
+		status = lw_intervals_add(blocked, at_ns, compute.at[i].start_ns);
+		at_ns = compute.at[i].end_ns;
+	}
+	if (status == LW_OK)
+		status = lw_intervals_add(blocked, at_ns, step->end_ns);
+	lw_vec_free(&compute);
+	return status < 0 ? status : LW_BLOCKED_KNOWN;
+}
+
+int lw_blocked_collect(const struct lw_run *run, size_t rank_index, size_t s, bool has_waits,
+	struct lw_intervals *blocked)
+{
+	const struct lw_rank *rank = &run->ranks.at[rank_index];
+
+	if (lw_gpu_has(rank))
+		return block_by_kernels(rank, &rank->steps.at[s], blocked);
+	return block_by_host(run, rank_index, s, has_waits, blocked);
+}
+
+/* What the training thread did not wait, also where kernels say more. */
+static int host_compute(struct overlap *overlap, size_t r, size_t s)
+{
+	struct lw_step *step = &overlap->run->ranks.at[r].steps.at[s];
+	int known = block_by_host(overlap->run, r, s, overlap->has_waits, &overlap->blocked);
+
+	if (known < 0)
+		return known;
+	step->host_compute_ns =
+		known == LW_BLOCKED_UNKNOWN
+			? LW_NS_UNKNOWN
+			: step->end_ns - step->start_ns - lw_intervals_length_ns(&overlap->blocked);
+	return LW_OK;
+}
+
 /* Takes @set out of what is left of the exposed time. Return: how much that was, ns. */
 static int take(struct overlap *overlap, const struct lw_intervals *set, int64_t *ret_ns)
 {
@@ -122,6 +168,10 @@ static int do_step(struct overlap *overlap, size_t r, size_t s)
 	if (status < 0)
 		return status;
 	step->comm_ns = lw_intervals_length_ns(&phases->comm);
+	status = host_compute(overlap, r, s);
+	if (status < 0)
+		return status;
+	step->time_source = lw_gpu_has(rank) ? LW_TIME_FROM_GPU : LW_TIME_FROM_HOST;
 	known = lw_blocked_collect(overlap->run, r, s, overlap->has_waits, &overlap->blocked);
 	if (known < 0)
 		return known;
@@ -181,7 +231,7 @@ int lw_run_overlap(struct lw_run *run)
 	status = lw_phases_init(&overlap.phases, run);
 	for (size_t r = 0; r < run->ranks.n; r++)
 		for (size_t s = 0; s < run->ranks.at[r].steps.n && status == LW_OK; s++)
-			if (run->ranks.at[r].steps.at[s].n_batches)
+			if (run->ranks.at[r].steps.at[s].n_batches || lw_gpu_has(&run->ranks.at[r]))
 				status = do_step(&overlap, r, s);
 	lw_phases_done(&overlap.phases);
 	lw_vec_free(&overlap.blocked);

@@ -73,7 +73,7 @@ int lw_phases_init(struct lw_phases *phases, struct lw_run *run)
 {
 	size_t n = 0;
 
-	*phases = (struct lw_phases){.run = run};
+	*phases = (struct lw_phases){.run = run, .is_one_clock = lw_run_is_one_clock(run)};
 	phases->first_span = malloc((run->groups.n + 1) * sizeof(*phases->first_span));
 	if (!phases->first_span)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
@@ -141,6 +141,23 @@ static int add_tensor(struct lw_phases *phases, const struct lw_batch *batch,
 	       lw_intervals_add(&phases->negotiate, later_ns(round_ns, last_ns), batch->agreed_ns);
 }
 
+/*
+ * When the last rank had entered @batch's collective, not after its end. Across clocks nobody's start compares; but nobody
+ * leaves before the last one has entered, and that one waited for nobody: all others were there longer by what they waited.
+ */
+static int64_t entered_ns(
+	const struct lw_phases *phases, const struct lw_group *group, const struct lw_batch *batch)
+{
+	struct lw_interval wire = lw_batch_wire(batch);
+	int64_t at_ns = group->last_start_ns;
+
+	if (!phases->is_one_clock)
+		at_ns = lw_group_waits(group->op) ? wire.end_ns - (int64_t)lw_group_service_ns(
+									  phases->run, group, false)
+						  : wire.start_ns;
+	return at_ns < wire.end_ns ? at_ns : wire.end_ns;
+}
+
 /* @n of its tensors, from the @first. */
 static int add_members(struct lw_phases *phases, const struct lw_rank *rank,
 	const struct lw_batch *batch, uint32_t first, uint32_t n)
@@ -171,8 +188,8 @@ static int add_members(struct lw_phases *phases, const struct lw_rank *rank,
 	}
 	status |= lw_intervals_add(&phases->allreduce, wire_start_ns, wire_end_ns);
 	if (group->n_wanted > 1)
-		status |= lw_intervals_add(&phases->entry, wire_start_ns,
-			group->last_start_ns < wire_end_ns ? group->last_start_ns : wire_end_ns);
+		status |= lw_intervals_add(
+			&phases->entry, wire_start_ns, entered_ns(phases, group, batch));
 	return status;
 }
 
@@ -261,6 +278,11 @@ int lw_phases_collect(struct lw_phases *phases, size_t rank_index, size_t s)
 			if (i == s || reaches(phases, rank, batch, step))
 				status |= add_members(phases, rank, batch, 0, batch->n_members);
 		}
+	/* Kernels that no operation is known for communicate too. */
+	for (int i = 0; i < 2; i++)
+		status |= lw_intervals_within(rank->gpu.busy[LW_GPU_COMMUNICATION].at,
+			rank->gpu.busy[LW_GPU_COMMUNICATION].n, step->start_ns, step->end_ns,
+			i ? &phases->comm : &phases->allreduce);
 	for (size_t i = 0; i < N_SETS; i++) {
 		lw_intervals_unite(sets[i], 0);
 		lw_intervals_clip(sets[i], step->start_ns, step->end_ns);
@@ -284,7 +306,7 @@ int lw_run_phases(struct lw_run *run)
 		for (size_t s = 0; s < rank->steps.n && status == LW_OK; s++) {
 			struct lw_step *step = &rank->steps.at[s];
 
-			if (!step->n_batches)
+			if (!step->n_batches && !lw_gpu_has(rank))
 				continue;
 			status = lw_phases_collect(&phases, r, s);
 			step->allreduce_ns = lw_intervals_length_ns(&phases.allreduce);

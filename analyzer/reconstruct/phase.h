@@ -21,6 +21,7 @@ struct lw_phases {
 	struct lw_intervals
 		comm; /* from this rank's own ready times to the ends: what it may hide */
 	struct lw_intervals running, scratch;
+	bool is_one_clock;
 	bool has_ready; /* a ready time was known in it */
 	bool is_partial; /* a rank of one of its operations is not in the run: nobody knows who was last */
 };

@@ -41,7 +41,7 @@ static int store_steps(struct lw_store *store, const struct lw_rank *rank)
 			step->exposed_ns, step->idle_ns, step->negotiate_ns, step->wait_ns,
 			step->allreduce_ns, step->misc_ns};
 
-		if (!step->n_batches)
+		if (!step->n_batches && !lw_gpu_has(rank))
 			continue;
 		sqlite3_bind_int(insert_step, 1, rank->rank);
 		sqlite3_bind_int64(insert_step, 2, (int64_t)s);

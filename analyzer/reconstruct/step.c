@@ -66,6 +66,9 @@ static void place_by_marks(const struct stepper *stepper, struct lw_rank *rank)
 	lw_vec_foreach (batch, &rank->batches) {
 		int64_t ready_ns = batch_ready_ns(rank, batch, false);
 
+		/* a step begins with its first kernel: an operation that is this one was called before */
+		if (lw_gpu_has(rank) && batch->nccl_op != LW_NONE)
+			ready_ns = batch->wire_start_ns;
 		batch->step = step_at(rank, ready_ns != LW_NS_UNKNOWN ? ready_ns : batch->start_ns,
 			stepper->n_steps);
 	}
@@ -104,7 +107,9 @@ static int place_batches(const struct stepper *stepper, struct lw_rank *rank)
 		.negotiate_ns = LW_NS_UNKNOWN,
 		.wait_ns = LW_NS_UNKNOWN,
 		.allreduce_ns = LW_NS_UNKNOWN,
-		.misc_ns = LW_NS_UNKNOWN};
+		.misc_ns = LW_NS_UNKNOWN,
+		.host_compute_ns = LW_NS_UNKNOWN,
+		.gpu = LW_GPU_TIMES_UNKNOWN};
 	int32_t newest = LW_NONE;
 
 	if (stepper->by_marks)
@@ -273,6 +278,26 @@ static void look_for_marks(struct stepper *stepper)
 	stepper->n_steps = (int32_t)n - 1;
 }
 
+/* On a GPU a run without a framework exchanges its gradients by these, among others: where there are any, its other
+ * operations (a broadcast of buffers before the forward pass) say nothing of when gradients were ready. */
+static void keep_gradients(struct stepper *stepper)
+{
+	const struct lw_run *run = stepper->run;
+	bool has_gradients = false;
+
+	if (!run->is_plain || !run->gpu.has_kernels)
+		return;
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t g = 0; g < run->groups.n; g++) {
+			bool is_one = run->groups.at[g].op == LW_COLL_ALLREDUCE ||
+				      run->groups.at[g].op == LW_COLL_REDUCESCATTER;
+
+			has_gradients |= is_one && stepper->step_of_group[g] != LW_NONE;
+			if (pass && has_gradients && !is_one)
+				stepper->step_of_group[g] = LW_NONE;
+		}
+}
+
 int lw_run_steps(struct lw_run *run)
 {
 	struct stepper stepper = {.run = run};
@@ -286,6 +311,7 @@ int lw_run_steps(struct lw_run *run)
 	status = lw_recur_find(run, stepper.step_of_group, &stepper.n_steps);
 	if (status == LW_OK)
 		look_for_marks(&stepper);
+	keep_gradients(&stepper);
 	if (status == LW_OK && !stepper.n_steps)
 		status = lw_run_diag(run, "step", LW_STEP_NONE, 1, "%s",
 			run->groups.n

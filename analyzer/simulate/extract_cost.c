@@ -169,7 +169,8 @@ static void take_copies(const struct lw_run *run, struct lw_hvd_cost *cost)
 				batch->wire_end_ns == LW_NS_UNKNOWN || !is_counted(run, batch))
 				continue;
 			line_add(is_fused ? &in : &single_in, (double)batch->bytes,
-				(double)(batch->wire_start_ns - batch->start_ns));
+				(double)(batch->wire_start_ns -
+					 lw_batch_there_ns(&run->ranks.at[r], batch)));
 			line_add(is_fused ? &out : &single_out, (double)batch->bytes,
 				(double)(batch->end_ns - batch->wire_end_ns));
 		}

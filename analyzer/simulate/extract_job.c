@@ -132,7 +132,7 @@ static void take_step(const struct lw_run *run, const struct lw_rank *rank,
 				taken->n_resized++;
 				taken->resized_bytes += (double)member->bytes;
 			}
-			at_ns = member->ready_ns - step->start_ns;
+			at_ns = lw_member_there_ns(rank, member) - step->start_ns;
 			if (at_ns < 0) {
 				at_ns = 0;
 				replay->n_clamped++;
@@ -143,7 +143,8 @@ static void take_step(const struct lw_run *run, const struct lw_rank *rank,
 	}
 	replay->blocked_ns[row] =
 		step->blocked_ns == LW_NS_UNKNOWN ? last_ns : step->blocked_ns - step->start_ns;
-	if (replay->blocked_ns[row] < 0)
+	/* the host waits for a device that still computes */
+	if (replay->blocked_ns[row] < 0 || (lw_gpu_has(rank) && replay->blocked_ns[row] < last_ns))
 		replay->blocked_ns[row] = last_ns;
 	if (step->resumed_ns != LW_NS_UNKNOWN)
 		replay->tail_ns[row] = step->end_ns - step->resumed_ns;

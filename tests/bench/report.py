@@ -141,6 +141,30 @@ The two calls unhooked take {cell(live['plain_post_and_poll_ns'])} ns.
 """)
 
 
+def write_cupti(out, command, result):
+    over_ns = result["told_call_ns"]["median"] - result["call_ns"]["median"] - 3
+    out.append(f"""## CUPTI
+
+`{command}`
+
+A buffer of 4 MiB of records as a training step leaves it ({result['n_records']:,}: launches, kernels, every eighth a copy), and a call that does
+nothing, alone and between `lw_cupti_enter()` and `lw_cupti_leave()` with CUPTI off. Then cudaSetDevice of a double of libcudart, interposed less
+called by its address. Median of {result['n_rounds']} rounds; 5th and 95th percentile.
+
+| | ns | p5, p95 | target, ns | |
+|---|---|---|---|---|""")
+    for name, key in (("walk over a record and copy 40 bytes of it", "walk_ns"), ("parse a record", "parse_ns"),
+                      ("a call", "call_ns"), ("a call, and what it is for", "told_call_ns")):
+        figure = result[key]
+        target = f"<= the call + 3 | {verdict(over_ns <= 0, f'{over_ns:.1f} ns')}" if key == "told_call_ns" else "|"
+        out.append(f"| {name} | {figure['median']:.1f} | {figure['p5']:.1f}, {figure['p95']:.1f} | {target} |")
+    for name, key in (("an interposed call, subscribed", "subscribed"), ("an interposed call, process not traced", "not_traced")):
+        figure = result[key]["cost_ns"]
+        over_ns = figure["median"] - 3
+        out.append(f"| {name} | {figure['median']:.1f} | {figure['p5']:.1f}, {figure['p95']:.1f} | <= 3 | {verdict(over_ns <= 0, f'{over_ns:.1f} ns')} |")
+    out.append("")
+
+
 def write_nccl(out, command, result):
     live, off = result["recorded"], result["off"]
     out.append(f"""## NCCL's profiler plugin
@@ -275,6 +299,7 @@ def main():
     args = parser.parse_args()
     benchmarks = [(f"{HERE}/hook.py", ["--repeats", "1", "--rounds", "5", "--calls", "100"] if args.quick else [], write_hook),
                   (f"{HERE}/verbs.py", ["--repeats", "1", "--rounds", "5", "--calls", "100"] if args.quick else [], write_verbs),
+                  (f"{HERE}/cupti.py", ["--rounds", "5"] if args.quick else [], write_cupti),
                   (f"{HERE}/nccl.py", ["--repeats", "1", "--rounds", "5", "--calls", "20"] if args.quick else [], write_nccl),
                   (f"{BUILD}/tests/bench_store", ["1", "100000"] if args.quick else ["5", "2000000"], write_store),
                   (f"{BUILD}/tests/bench_whatif", ["3"] if args.quick else ["21"], write_whatif),

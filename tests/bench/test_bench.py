@@ -17,7 +17,7 @@ def main():
         with open(out, encoding="utf-8") as file:
             report = file.read()
     print(report)
-    for title in ("## One hook", "## RDMA verbs", "## NCCL's profiler plugin", "## Ring to SQLite", "## Predictions", "## Looking at NICs", "## A whole job", "## Packets"):
+    for title in ("## One hook", "## RDMA verbs", "## CUPTI", "## NCCL's profiler plugin", "## Ring to SQLite", "## Predictions", "## Looking at NICs", "## A whole job", "## Packets"):
         assert title in report, title
     # a recorded call costs at least the two looks at the clock that it takes
     clock_ns = float(re.search(r"\| two clock reads[^|]*\| ([\d.]+)", report).group(1))

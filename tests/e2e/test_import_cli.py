@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`lapwing import` as a user meets it: exit codes, one line for what is wrong, no file left behind."""
+import gzip
 import json
 import os
 import pty
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -45,14 +47,18 @@ def test_bad_input(folder):
         done = lapwing("import", path, cwd=folder)
         check_failure(done, 1, text, folder)
         assert path in done.stderr
-    check_failure(lapwing("import", DATA, cwd=folder), 1, "not a regular file", folder)
+    check_failure(lapwing("import", folder, cwd=folder), 1, "no .json or .json.gz in this folder", folder)
     small = os.path.join(DATA, "timeline_small.json")
     forced = lapwing("import", "--from", "horovod_timeline", os.path.join(DATA, "fail", "not_json.json"), cwd=folder)
     check_failure(forced, 1, "lexical error", folder)
     check_failure(lapwing("import", "-o", "no/such/run", small, cwd=folder), 1, "No such file or directory", folder)
     check_failure(lapwing("import", "--from", "nothing", small, cwd=folder), 2, "'nothing'", folder)
     check_failure(lapwing("import", cwd=folder), 2, "which file?", folder)
-    check_failure(lapwing("import", small, small, cwd=folder), 2, "one file at a time", folder)
+    check_failure(lapwing("import", small, small, cwd=folder), 2, "several files make one run", folder)
+    check_failure(lapwing("import", small, small, "-o", "x", cwd=folder), 2, "one file at a time", folder)
+    kineto = os.path.join(DATA, "kineto", "rank0.json")
+    check_failure(lapwing("import", small, kineto, "-o", "x", cwd=folder), 2, "a kineto, while", folder)
+    check_failure(lapwing("import", kineto, kineto, "-o", "x", cwd=folder), 1, "both of rank 0", folder)
     with open(os.path.join(folder, "thesis.txt"), "w") as file:
         file.write("chapter one")
     check_failure(lapwing("import", "-o", "thesis.txt", small, cwd=folder), 1, "not replaced", folder, ["thesis.txt"])
@@ -134,6 +140,46 @@ def test_report(folder):
     os.remove(os.path.join(folder, "tl.lapwing"))
 
 
+def test_profiler_traces(folder):
+    """A folder of traces is one run, and its report is of its kernels."""
+    traces = os.path.join(folder, "traces")
+    os.mkdir(traces)
+    for rank in range(2):
+        with open(os.path.join(DATA, "kineto", f"rank{rank}.json"), "rb") as plain:
+            with gzip.open(os.path.join(traces, f"rank{rank}.json.gz"), "wb") as packed:
+                shutil.copyfileobj(plain, packed)
+    done = lapwing("import", "--json", traces + "/", cwd=folder)
+    assert done.returncode == 0 and done.stderr == "", (done.returncode, done.stderr)
+    summary = json.loads(done.stdout)
+    jsonschema.validate(summary, json.loads(lapwing("import", "--json-schema", cwd=folder).stdout))
+    assert summary["output"] == "traces.lapwing" and summary["format"] == "kineto", summary
+    assert summary["n_ranks"] == 2 and summary["n_kernels"] == 16 and summary["n_nccl_ops"] == 4, summary
+    with open(os.path.join(folder, "layers"), "w") as file:
+        file.write("# operations of the forward pass\nconv 0.6G\nfc, 4e8\n")
+    done = lapwing("report", "--json", "traces.lapwing", "--flop", "layers", "--peak-flop", "10T", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    jsonschema.validate(report, json.loads(lapwing("report", "--json-schema", cwd=folder).stdout))
+    # test_gpu.c has these by hand: both steps, us
+    for rank, compute, exposed in ((0, 500, 100), (1, 550, 50)):
+        assert abs(report["ranks"][rank]["compute_ns"]["value"] / 1000 - compute) < 1e-6, report["ranks"][rank]
+        assert abs(report["ranks"][rank]["exposed_ns"]["value"] / 1000 - exposed) < 1e-6, report["ranks"][rank]
+    c = report["model"]["utilisation_frac"]["value"]
+    assert abs(c - 3 * 1e9 / (10e12 * 525e-6)) < 1e-9, c
+    print("two ranks of a profiler: compute, exposed and c as by hand")
+    check_failure(lapwing("report", "traces.lapwing", "--flop", "1e9", cwd=folder), 2, "belong together", folder,
+                  ["layers", "traces", "traces.lapwing"])
+    check_failure(lapwing("report", "traces.lapwing", "--flop", "x", "--peak-flop", "1T", cwd=folder), 2,
+                  "neither a number", folder, ["layers", "traces", "traces.lapwing"])
+    one = lapwing("import", os.path.join(traces, "rank0.json.gz"), cwd=folder)
+    assert one.returncode == 0 and os.path.exists(os.path.join(folder, "rank0.lapwing")), one.stderr
+    done = lapwing("report", "rank0.lapwing", cwd=folder)
+    assert done.returncode == 3 and "import the traces of all ranks" in " ".join(done.stdout.split()), done.stdout
+    shutil.rmtree(traces)
+    for name in ("layers", "traces.lapwing", "rank0.lapwing"):
+        os.remove(os.path.join(folder, name))
+
+
 def test_progress_is_for_terminals(folder):
     master, slave = pty.openpty()
     done = subprocess.run([LAPWING, "import", os.path.join(DATA, "horovod", "tl.json")], cwd=folder, stderr=slave,
@@ -152,6 +198,6 @@ def test_help(folder):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="lapwing-import-") as place:
-        for test in (test_bad_input, test_incomplete_input, test_good_input, test_report, test_progress_is_for_terminals, test_help):
+        for test in (test_bad_input, test_incomplete_input, test_good_input, test_report, test_profiler_traces, test_progress_is_for_terminals, test_help):
             test(place)
     print("ok")

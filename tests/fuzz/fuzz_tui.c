@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const names[] = {"slow_rank", "empty", "many_ranks", "one_rank", "ddp", "plain",
 	"lossy", "imported", "imported_of_some", "long_cycle", "poor_fit", "ring_of_4",
-	"ring_in_part", "no_setting", "captured", "shared_nic", "links"};
+	"ring_in_part", "no_setting", "captured", "shared_nic", "links", "gpu", "nccl_only"};
 static const char *const live_names[] = {"slow_rank", "one_rank", "lossy", "ring_of_4", "plain",
 	"empty", "ddp", "turns_of_3", "growing_late"};
 enum {

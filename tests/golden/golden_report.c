@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "analyzer/emit/report.h"
+#include "tests/lib/make_gpu.h"
 #include "tests/lib/run_fixture.h"
 
 static char *read_file(const char *path)
@@ -217,6 +218,26 @@ static void a_run_without_a_collective(void **state)
 	report(&spec, "nothing", true);
 }
 
+/* In each step the host waits for its device, though it could launch; two protocols. CUPTI and the plugin told. */
+static void a_job_on_gpus(void **state)
+{
+	static char sql[MAKE_GPU_SQL_BYTES];
+	struct make_run spec = make_run_job(2, 6);
+	struct make_gpu gpu = make_gpu_job();
+
+	(void)state;
+	spec.transport = LW_TRANSPORT_NCCL;
+	gpu.stall_ns = 6000000;
+	gpu.launch_ns = 50000;
+	gpu.has_two_protocols = true;
+	spec.extra_sql = make_gpu_sql(&gpu,
+		"INSERT INTO string VALUES(5101, 'cupti'), (5102, 'nccl_plugin'), (5103, 'CUPTI 13.0');"
+		"INSERT INTO hook SELECT id, start_ns, 5101, 1, 0, 5103 FROM process;"
+		"INSERT INTO hook SELECT id, start_ns, 5102, 1, 0, NULL FROM process;",
+		sql);
+	report(&spec, "gpu", true);
+}
+
 /* As `lapwing import` makes it of a file that tcpdump wrote. */
 static void an_imported_capture(void **state)
 {
@@ -254,6 +275,7 @@ int main(void)
 		cmocka_unit_test(a_plain_program),
 		cmocka_unit_test(a_run_without_a_collective),
 		cmocka_unit_test(an_imported_capture),
+		cmocka_unit_test(a_job_on_gpus),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);

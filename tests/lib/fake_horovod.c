@@ -3,8 +3,10 @@
  * fake_horovod.c - a shared library with the exported names of a Horovod extension, laid out by hand.
  *
  * For what no installable Horovod shows here: the old string ABI (STRINGS=8), strings of an unknown kind
- * (STRINGS=0), entries that are not what the tracer supposes. Built in several variants.
+ * (STRINGS=0), entries that are not what the tracer supposes. Built in several variants. With FAKE_CUDA=the
+ * double of a CUDA runtime, operations launch kernels.
  */
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,11 +111,27 @@ typedef void run_fn(void *);
 static struct response *nested; /* one more operation inside the next one */
 static long long next_bits;
 
+static void launch(const char *kernel)
+{
+	struct dim3 {
+		unsigned x, y, z;
+	} grid = {1, 2, 3}, block = {4, 5, 6};
+	const char *runtime = getenv("FAKE_CUDA");
+	int (*call)(const void *, struct dim3, struct dim3, void **, size_t, void *);
+
+	if (!runtime || !dlopen(runtime, RTLD_NOW | RTLD_GLOBAL))
+		return;
+	call = (__typeof__(call))dlsym(RTLD_DEFAULT, "cudaLaunchKernel");
+	if (!call || call(kernel, grid, block, NULL, 7, NULL))
+		abort();
+}
+
 void *execute(void *status, void *self, struct vector *entries, struct response *response)
 {
 	struct response *inner = nested;
 
 	(void)response;
+	launch("of a batch");
 	nested = NULL;
 	if (inner)
 		((execute_fn *)virtual_of(allreduce_table))(status, self, entries, inner);
@@ -172,6 +190,7 @@ static void batch(int type, const char *const *names, size_t n_names, const char
 	response.names = (struct vector){texts, texts + n_names * STRING_BYTES, NULL};
 	response.sizes = (struct vector){(char *)sizes, (char *)(sizes + n_names), NULL};
 	((execute_fn *)virtual_of(allreduce_table))(status, NULL, &vector, &response);
+	launch("between batches");
 }
 
 static void rounds(unsigned seed, unsigned n)
@@ -203,6 +222,7 @@ void run(void *self)
 	static struct response inner;
 
 	(void)self;
+	launch("between batches");         /* CUDA is not used for the first time in a batch */
 	batch(0, names, 2, names, 2, 0);   /* as it should be */
 	batch(0, names, 2, names, 1, 0);   /* fewer entries than names */
 	batch(0, names, 2, swapped, 2, 0); /* another order */

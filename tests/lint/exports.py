@@ -9,7 +9,7 @@ LIBRARY = os.path.join(os.environ["LAPWING_BUILD_DIR"], "lib", "liblapwing.so")
 NEEDED = {"libc.so.6", "libdl.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 ALLOWED = [
     r"P?MPIX?_[A-Z][A-Za-z0-9_]*", r"mpix?_[a-z0-9_]+", r"MPIX?_[A-Z0-9_]+",
-    r"_ZN4gloo\w+", r"lapwing_\w+", r"InitializeInjectionNvtx(2|Extension)",
+    r"_ZN4gloo\w+", r"lapwing_\w+", r"InitializeInjection(Nvtx(2|Extension))?",
     # NCCL: what moves data, groups, communicators; not what asks (ncclGetVersion, ncclCommCount)
     r"nccl(AllReduce|Broadcast|Bcast|Reduce|AllGather|ReduceScatter|AlltoAll|Gather|Scatter|Send|Recv|PutSignal|Signal|WaitSignal)",
     r"nccl(GroupStart|GroupEnd|GroupSimulateEnd)|ncclComm(InitRank|InitRankConfig|InitRankScalable|InitAll|Split|Shrink|Grow|Destroy|Abort)",
@@ -21,6 +21,8 @@ ALLOWED = [
     # rdma-core: what providers and the library itself call, however the job got it
     r"verbs_set_ops|verbs_open_device|ibv_cmd_alloc_pd|ibv_cmd_(modify|destroy)_qp|ibv_cmd_create_qp(_ex2?)?|ibv_cmd_modify_qp_ex",
     r"ibv_cmd_destroy_srq|ibv_cmd_(de|re)?reg(_dmabuf)?_mr",
+    # CUDA: what a program calls early, and what its own profiler does
+    r"cuptiSubscribe(_v2)?|cuptiActivityRegisterCallbacks|cuInit|cudaSetDevice|cudaMalloc(Async)?|cudaLaunchKernel(ExC)?",
     r"ncclProfiler_v[1-6]",  # what NCCL looks up in a plugin
     # torch.distributed: work queue, reducer, store prefix
     r"_ZN4c10d\w+",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "schema/event.h"
+#include "tests/lib/make_gpu.h"
 
 /* What a tracer leaves of a program that has no framework. */
 #define NO_FRAMEWORK                                                                               \
@@ -358,6 +359,45 @@ static struct make_run turns_of_5(void)
 	return spec;
 }
 
+/* Hooks that told, one that could not. */
+#define HOOKS                                                                                                 \
+	"INSERT INTO string VALUES(5101, 'cupti'), (5102, 'nccl_plugin'), (5103, 'nccl'),"                    \
+	" (5104, 'v6, libnccl 2.28.9'), (5105, 'CUPTI 13.0'), (5106, 'libnccl is static: the plugin tells');" \
+	"INSERT INTO hook SELECT id, start_ns, 5101, 1, 0, 5105 FROM process;"                                \
+	"INSERT INTO hook SELECT id, start_ns, 5102, 1, 0, 5104 FROM process;"                                \
+	"INSERT INTO hook SELECT id, start_ns, 5103, 2, 0, 5106 FROM process;"
+
+/* In each step the host waits for the device, though it could launch. */
+static struct make_run gpu(void)
+{
+	static char sql[MAKE_GPU_SQL_BYTES];
+	struct make_run spec = make_run_job(2, 12);
+	struct make_gpu gpu = make_gpu_job();
+
+	spec.late_ns[1] = 1000000;
+	spec.transport = LW_TRANSPORT_NCCL;
+	gpu.stall_ns = 6000000;
+	gpu.launch_ns = 50000;
+	spec.extra_sql = make_gpu_sql(&gpu, HOOKS, sql);
+	return spec;
+}
+
+/* The profiler plugin alone: no kernel is known. */
+static struct make_run nccl_only(void)
+{
+	static char sql[MAKE_GPU_SQL_BYTES];
+	struct make_run spec = make_run_job(2, 6);
+	struct make_gpu gpu = make_gpu_job();
+
+	spec.transport = LW_TRANSPORT_NCCL;
+	spec.extra_sql = make_gpu_sql(&gpu,
+		"DELETE FROM kernel; DELETE FROM copy; DELETE FROM gpu_sync; DELETE FROM launch; DELETE FROM gpu;"
+		"INSERT INTO string VALUES(5101, 'cupti'), (5102, 'CUPTI has another subscriber: libcupti of nsys');"
+		"INSERT INTO hook SELECT id, start_ns, 5101, 3, 0, 5102 FROM process;",
+		sql);
+	return spec;
+}
+
 static struct make_run no_setting(void)
 {
 	struct make_run spec = make_run_job(2, 8);
@@ -396,6 +436,8 @@ static const struct {
 	{"turns_of_3", turns_of_3},
 	{"turns_of_5", turns_of_5},
 	{"no_setting", no_setting},
+	{"gpu", gpu},
+	{"nccl_only", nccl_only},
 };
 
 bool tui_run(const char *name, struct make_run *ret_spec)

@@ -44,11 +44,17 @@ static int remove_folder(void **state)
 	return system(command);
 }
 
+static int import_one(const char *path, const char *format, const char *to,
+	lw_import_progress_fn on_progress, void *context, struct lw_import_summary *summary)
+{
+	return lw_import(&path, 1, format, to, on_progress, context, summary);
+}
+
 static struct lw_store *import_to_store(const char *path, struct lw_import_summary *summary)
 {
 	struct lw_store *store;
 
-	if (lw_import(path, NULL, output, NULL, NULL, summary) < 0 ||
+	if (import_one(path, NULL, output, NULL, NULL, summary) < 0 ||
 		lw_store_open(output, LW_STORE_READ, &store) < 0)
 		fail_msg("%s", lw_error_text());
 	return store;
@@ -370,21 +376,21 @@ static void a_failed_import_leaves_nothing_behind(void **state)
 		int status;
 
 		snprintf(path, sizeof(path), "%sfail/%s", DATA, bad[i]);
-		status = lw_import(path, NULL, output, NULL, NULL, &summary);
+		status = import_one(path, NULL, output, NULL, NULL, &summary);
 		assert_true(status == LW_ERR_FORMAT || status == LW_ERR_IO);
 		assert_non_null(strstr(lw_error_text(), path));
 		assert_null(strchr(lw_error_text(), '\n'));
-		status = lw_import(path, "horovod_timeline", output, NULL, NULL, &summary);
+		status = import_one(path, "horovod_timeline", output, NULL, NULL, &summary);
 		assert_true(status == LW_ERR_FORMAT || status == LW_ERR_IO);
 		assert_int_equal(n_files(), 0);
 	}
 	assert_int_equal(
-		lw_import(DATA "horovod/m.json", NULL, output, stop_halfway, NULL, &summary),
+		import_one(DATA "horovod/m.json", NULL, output, stop_halfway, NULL, &summary),
 		LW_ERR_STATE);
-	assert_int_equal(lw_import(DATA "horovod/m.json", "kineto", output, NULL, NULL, &summary),
+	assert_int_equal(import_one(DATA "horovod/m.json", "nosuch", output, NULL, NULL, &summary),
 		LW_ERR_USAGE);
 	assert_int_equal(
-		lw_import(DATA "horovod/m.json", NULL, "/no/such/folder/x", NULL, NULL, &summary),
+		import_one(DATA "horovod/m.json", NULL, "/no/such/folder/x", NULL, NULL, &summary),
 		LW_ERR_IO);
 	assert_int_equal(n_files(), 0);
 }
@@ -395,9 +401,9 @@ static void an_output_of_another_kind_is_not_replaced(void **state)
 
 	(void)state;
 	write_input("chapter one");
-	assert_int_equal(
-		lw_import(DATA "horovod/m.json", NULL, input, NULL, NULL, &summary), LW_ERR_FORMAT);
-	assert_int_equal(lw_import(DATA "horovod/m.json", NULL, folder, NULL, NULL, &summary),
+	assert_int_equal(import_one(DATA "horovod/m.json", NULL, input, NULL, NULL, &summary),
+		LW_ERR_FORMAT);
+	assert_int_equal(import_one(DATA "horovod/m.json", NULL, folder, NULL, NULL, &summary),
 		LW_ERR_FORMAT);
 	assert_int_equal(n_files(), 1);
 }

@@ -395,6 +395,7 @@ extern const struct table_v5 ncclProfiler_v5;
 
 static void it_can_be_turned_off_and_on_during_a_run(void **state)
 {
+	struct lw_nccl_facts facts = call_of(make_comm(4, false), LW_NCCL_ALLREDUCE, 64);
 	int mask = -1, late = -1;
 	void *context, *other;
 
@@ -406,6 +407,7 @@ static void it_can_be_turned_off_and_on_during_a_run(void **state)
 	assert_true(mask > 0);
 	lw_nccl_plugin_on(false);
 	assert_int_equal(mask, 0);
+	assert_true(lw_nccl_call_begin(&facts) == 0);
 	ncclProfiler_v5.init(&other, next_key++, &late, "", 1, 2, 0, NULL);
 	assert_int_equal(late, 0);
 	lw_nccl_plugin_on(true);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyzer/advise/gpu_span.h"
+
+bool lw_gpu_span(const struct lw_run *run, const struct lw_rank *rank, struct lw_gpu_span *ret_span)
+{
+	struct lw_gpu_span span = {rank, &rank->gpu.whole, 1, 0, "of what was recorded"};
+	const struct lw_kernel *kernel;
+	const struct lw_step *step;
+	int64_t last_ns = INT64_MIN;
+	double sum_ns = 0, n = 0;
+
+	(void)run;
+	if (!lw_gpu_has(rank))
+		return false;
+	lw_vec_foreach (step, &rank->steps)
+		if (!step->excluded) {
+			sum_ns += (double)(step->end_ns - step->start_ns);
+			n++;
+		}
+	if (rank->gpu.n_steps && n > 0) {
+		span.times = &rank->gpu.sum;
+		span.n = (double)rank->gpu.n_steps;
+		span.length_ns = sum_ns / n;
+		span.each = "a step";
+	} else {
+		lw_vec_foreach (kernel, &rank->gpu.kernels)
+			last_ns = kernel->end_ns > last_ns ? kernel->end_ns : last_ns;
+		span.length_ns = (double)(last_ns - rank->gpu.kernels.at[0].start_ns);
+	}
+	*ret_span = span;
+	return span.length_ns > 0 && span.times->compute_ns != LW_NS_UNKNOWN;
+}
+
+bool lw_gpu_span_has(const struct lw_gpu_span *span, int64_t at_ns, size_t *hint)
+{
+	const struct lw_rank *rank = span->rank;
+
+	if (span->times == &rank->gpu.whole)
+		return true;
+	while (*hint < rank->steps.n && rank->steps.at[*hint].end_ns <= at_ns)
+		++*hint;
+	return *hint < rank->steps.n && rank->steps.at[*hint].start_ns <= at_ns &&
+	       !rank->steps.at[*hint].excluded;
+}

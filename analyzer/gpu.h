@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu.h - what GPUs did, in memory: the part of run.h that tells of kernels, streams and NCCL.
+ *
+ * From a trace of ours (CUPTI, NCCL) or an imported one (Kineto), the same either way. Times are the device's own, told
+ * on the clock of its rank like all others. Each field says which stage fills it: "load" (load/gpu.c), "gpu"
+ * (reconstruct/gpu.c, after overlap). A rank without kernels has empty vectors and LW_NS_UNKNOWN in every figure.
+ */
+#ifndef LAPWING_ANALYZER_GPU_H
+#define LAPWING_ANALYZER_GPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+
+struct lw_interval {
+	int64_t start_ns, end_ns;
+};
+
+/* What GPU time was for. X(NAME, lower-case name on screens) */
+#define LW_GPU_CLASSES(X)                                                                          \
+	X(COMPUTE, "compute")                                                                      \
+	X(COMMUNICATION, "communication")                                                          \
+	X(COPY, "copy")
+
+enum lw_gpu_class {
+#define X(name, text) LW_GPU_##name,
+	LW_GPU_CLASSES(X)
+#undef X
+		LW_GPU_N_CLASSES
+};
+
+/* Where the figures of a step are from. */
+enum lw_time_source {
+	LW_TIME_FROM_HOST, /* when the training thread computed and waited */
+	LW_TIME_FROM_GPU   /* when kernels ran */
+};
+
+struct lw_kernel {
+	int64_t start_ns, end_ns;
+	uint32_t name;   /* index into run->gpu.names */
+	uint32_t stream; /* index into rank->gpu.streams; the device stands there */
+	int32_t launch;  /* index into rank->gpu.launches, LW_NONE = not recorded */
+	int32_t nccl_op; /* index into rank->gpu.nccl_ops, LW_NONE = of none */
+	uint32_t correlation;
+	uint8_t gpu_class; /* enum lw_gpu_class */
+	uint16_t flags;    /* enum lw_kernel_flag */
+};
+
+struct lw_copy { /* copies and memsets that are no kernels; their class is LW_GPU_COPY */
+	int64_t start_ns, end_ns;
+	uint64_t bytes;
+	uint32_t stream;
+	int32_t launch;
+	uint32_t correlation;
+	int op; /* enum lw_copy_op */
+};
+
+struct lw_gpu_sync {
+	int64_t start_ns, end_ns;
+	int64_t thread_id; /* in its store */
+	uint32_t tid;      /* of the thread that called, 0 = not known */
+	int32_t stream;    /* index into rank->gpu.streams, LW_NONE = no single one, or not known */
+	int32_t launch;    /* of the call */
+	int op;            /* enum lw_gpu_sync_op */
+	uint32_t correlation, context, number; /* number: of the stream, as CUDA numbers it */
+	bool has_number;
+};
+
+struct lw_gpu_launch { /* the host asked for GPU work */
+	int64_t start_ns, end_ns;
+	uint32_t correlation, tid;
+	uint32_t name;   /* index into run->gpu.names, UINT32_MAX = not known */
+	int op;          /* enum lw_launch_op */
+	int32_t nccl_op; /* that it was made for: index into rank->gpu.nccl_ops, LW_NONE */
+	int32_t batch;   /* likewise into rank->batches */
+	uint32_t result; /* 0 = success */
+	int made_for;    /* enum lw_launch_for: what for_serial is of */
+	uint64_t for_serial;
+};
+
+struct lw_nccl_call {                           /* one operation of NCCL: a row of table nccl_op */
+	int64_t start_ns, end_ns;               /* enqueued to completed, on the host; see flags */
+	int64_t kernel_start_ns, kernel_end_ns; /* of its kernel; LW_NS_UNKNOWN = none joined */
+	int64_t comm_key;
+	int64_t thread_id; /* in its store */
+	uint64_t serial, bytes;
+	int32_t peer;   /* root or peer in its communicator, -1 = none */
+	uint32_t group; /* calls of one group share it, 0 = none */
+	int32_t kernel; /* index into rank->gpu.kernels, LW_NONE; the calls of a group share one */
+	int32_t batch; /* index into rank->batches: that it served, or that stands for it; LW_NONE */
+	int op;        /* enum lw_nccl_op */
+	uint8_t algorithm,
+		protocol; /* enum lw_nccl_algorithm, enum lw_nccl_protocol; else of the kernel's name */
+	uint8_t n_channels, dtype; /* 0 = not known */
+	uint16_t flags, source;    /* enum lw_nccl_flag, enum lw_nccl_source; source 0 = imported */
+};
+
+struct lw_gpu_stream {
+	uint32_t device, context, stream; /* as CUDA numbers them in the process */
+	uint64_t n_kernels, n_copies;
+	int64_t busy_ns;                    /* gpu: union of all that ran on it */
+	int64_t class_ns[LW_GPU_N_CLASSES]; /* gpu: sums */
+};
+
+struct lw_gpu_device {
+	uint32_t device;
+	char *name, *pci; /* "" = not known */
+	uint64_t memory_bytes;
+	uint32_t n_multiprocessors, clock_khz;
+	int major, minor;
+};
+
+/* gpu: unions over the streams of a rank; all LW_NS_UNKNOWN when it has no kernel. */
+struct lw_gpu_times {
+	int64_t compute_ns; /* a compute kernel ran */
+	int64_t comm_ns;    /* a communication kernel ran */
+	int64_t hidden_ns;  /* both; hidden + exposed = comm */
+	int64_t exposed_ns; /* a communication kernel and no compute kernel */
+	int64_t copy_ns;    /* a copy ran, whatever else did */
+	int64_t idle_ns;    /* neither compute nor communication kernel; copies count as idle */
+	int64_t comm_sum_ns; /* lengths of communication kernels added up: what ran side by side counts twice */
+	/* Of exposed: no compute kernel ran, as the host had waited for the device and launched the next one late. At most
+	 * the length of that wait, and only where the next kernel need not have waited for the operation: see
+	 * reconstruct/gpu_sync.c. 0 where launches or waits were not recorded: then has_syncs is false. */
+	int64_t sync_lost_ns;
+};
+
+#define LW_GPU_TIMES_UNKNOWN                                                                       \
+	((struct lw_gpu_times){INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN,   \
+		INT64_MIN, INT64_MIN})
+
+/* gpu: one place where overlap was lost to synchronisation; the evidence of sync_lost_ns. */
+struct lw_gpu_lost {
+	int32_t rank;   /* index into run->ranks */
+	int32_t step;   /* index into its steps, LW_NONE */
+	int32_t launch; /* index into rank->gpu.launches: the call that waited, the last of several */
+	int32_t kernel; /* the compute kernel that began late */
+	int32_t comm;   /* the first communication kernel that ran exposed meanwhile */
+	int64_t start_ns,
+		end_ns;     /* no compute kernel ran, and launching earlier would have helped */
+	int64_t exposed_ns; /* of that, communication ran */
+};
+
+struct lw_gpu_name { /* load: one distinct name of kernels or of functions that launch; gpu: its sums */
+	const char *name;  /* as it is in the store: mangled, or as the profiler wrote it */
+	uint8_t gpu_class; /* enum lw_gpu_class, for kernels */
+	uint8_t algorithm, protocol; /* of an NCCL kernel whose name says so, else 0 */
+	int nccl_op;                 /* enum lw_nccl_op likewise, 0 = none */
+	uint64_t n; /* kernels, of all ranks, in steps that count (all, where there are none) */
+	int64_t total_ns;  /* their lengths */
+	double share_frac; /* of the lengths of all kernels */
+};
+
+struct lw_nccl_sum { /* gpu: operations of all ranks, by op, algorithm, protocol; same steps */
+	int op, algorithm, protocol;
+	uint64_t n, n_timed; /* timed: with a kernel of their own */
+	uint64_t bytes;      /* of all n */
+	uint64_t timed_bytes;
+	int64_t kernel_ns; /* of the timed, lengths added up; calls of one group count its kernel once */
+};
+
+struct lw_gpu_rank { /* of struct lw_rank */
+	/* load */
+	lw_vec(struct lw_gpu_device) devices;  /* by device */
+	lw_vec(struct lw_gpu_stream) streams;  /* by device, context, stream */
+	lw_vec(struct lw_kernel) kernels;      /* by start_ns */
+	lw_vec(struct lw_copy) copies;         /* by start_ns */
+	lw_vec(struct lw_gpu_sync) syncs;      /* by start_ns */
+	lw_vec(struct lw_gpu_launch) launches; /* by start_ns */
+	lw_vec(struct lw_nccl_call) nccl_ops;  /* by start_ns */
+	bool has_syncs;                        /* waits for the device and launches were recorded */
+	lw_vec(struct lw_interval) busy[LW_GPU_N_CLASSES]; /* unions over its streams, by start */
+	/* gpu */
+	struct lw_gpu_times whole; /* from its first kernel to its last end */
+	struct lw_gpu_times sum;   /* over its steps that count */
+	uint64_t n_steps;          /* of sum */
+};
+
+struct lw_gpu_run {                       /* of struct lw_run */
+	bool has_kernels;                 /* load: of some rank */
+	lw_vec(struct lw_gpu_name) names; /* load */
+	struct lw_name *by_name;          /* load: their texts -> index */
+	lw_vec(struct lw_nccl_sum) nccl;  /* gpu: by op, algorithm, protocol */
+	lw_vec(struct lw_gpu_lost)
+		lost;    /* gpu: longest first, at most LW_GPU_LOST_MAX; the sums have all */
+	uint64_t n_lost; /* gpu: places in all */
+	uint64_t
+		n_lost_unclear; /* gpu: not counted, as the kernel may have had to wait for the operation */
+};
+enum { LW_GPU_LOST_MAX = 64 };
+
+/** lw_gpu_class_name() - "compute"; "" for a number that is none. */
+const char *lw_gpu_class_name(int gpu_class);
+
+/** lw_gpu_has() - kernels of @rank were recorded, so its figures are from the GPU. */
+#define lw_gpu_has(rank) ((rank)->gpu.kernels.n > 0)
+
+#endif /* LAPWING_ANALYZER_GPU_H */

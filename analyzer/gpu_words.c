@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_words.c - sentences on GPUs and NCCL that report and screens share. */
+#include "analyzer/gpu_words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analyzer/kernel_text.h"
+#include "base/units.h"
+
+bool lw_gpu_is_there(const struct lw_run *run)
+{
+	const struct lw_rank *rank;
+
+	if (run->gpu.has_kernels)
+		return true;
+	lw_vec_foreach (rank, &run->ranks)
+		if (rank->gpu.nccl_ops.n || rank->gpu.copies.n)
+			return true;
+	return false;
+}
+
+bool lw_gpu_is_time(const struct lw_run *run)
+{
+	const struct lw_rank *rank;
+	const struct lw_step *step;
+
+	lw_vec_foreach (rank, &run->ranks)
+		lw_vec_foreach (step, &rank->steps)
+			if (step->time_source == LW_TIME_FROM_GPU)
+				return true;
+	return false;
+}
+
+const char *lw_gpu_compute_words(const struct lw_run *run)
+{
+	const struct lw_rank *rank;
+	const struct lw_step *step;
+	bool has_host = false;
+
+	lw_vec_foreach (rank, &run->ranks)
+		lw_vec_foreach (step, &rank->steps)
+			has_host |= step->time_source == LW_TIME_FROM_HOST &&
+				    step->compute_ns != LW_NS_UNKNOWN && !step->excluded;
+	if (!lw_gpu_is_time(run))
+		return "compute: from resuming to the next wait of the training thread (no GPU records);"
+		       " exposed: it waits for gradients; hidden: communication while it computes.";
+	if (has_host)
+		return "compute: a kernel computes on the rank's GPU, and of ranks without GPU records,"
+		       " from resuming to the next wait of the training thread; exposed: a gradient is on"
+		       " its way without it; hidden: at the same time.";
+	return "compute: a kernel computes on the rank's GPU; exposed: none does, and a gradient is on"
+	       " its way, from queued to reduced; hidden: both; idle: neither.";
+}
+
+/* By the names of hooks, and of importers. */
+static const struct {
+	const char *name, *title;
+} titles[] = {
+	{"cupti", "CUPTI"},
+	{"kineto", "Kineto"},
+	{"nccl", "NCCL preload"},
+	{"nccl_plugin", "NCCL plugin"},
+	{"nvml", "NVML"},
+	{"nvtx", "NVTX"},
+};
+
+static const char *title_of(const struct lw_told *told)
+{
+	for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
+		if (!strcmp(told->name, titles[i].name))
+			return titles[i].title;
+	return told->name;
+}
+
+const char *lw_gpu_source_text(const struct lw_run *run, size_t i, char text[LW_GPU_TEXT_BYTES])
+{
+	static const char *const fared[] = {"?", "told", "absent", "NOT in place"};
+	const struct lw_told *told = i < run->told.n ? &run->told.at[i] : NULL;
+	char *end = text;
+
+	if (!told)
+		return NULL;
+	end += snprintf(text, LW_GPU_TEXT_BYTES, "%s: %s in %u process%s", title_of(told),
+		fared[told->status > 0 && told->status <= LW_HOOK_REFUSED ? told->status : 0],
+		told->n_processes, told->n_processes == 1 ? "" : "es");
+	if (*told->detail)
+		snprintf(end, LW_GPU_TEXT_BYTES - (size_t)(end - text), ": %s", told->detail);
+	return text;
+}
+
+void lw_gpu_nccl_sources(const struct lw_run *run, uint64_t ret_n[LW_GPU_NCCL_SOURCES])
+{
+	const struct lw_nccl_call *op;
+	const struct lw_rank *rank;
+
+	memset(ret_n, 0, LW_GPU_NCCL_SOURCES * sizeof(*ret_n));
+	lw_vec_foreach (rank, &run->ranks)
+		lw_vec_foreach (op, &rank->gpu.nccl_ops)
+			if (op->source < LW_GPU_NCCL_SOURCES)
+				ret_n[op->source]++;
+}
+
+const char *lw_gpu_nccl_source_name(int source)
+{
+	static const char *const names[LW_GPU_NCCL_SOURCES] = {
+		"import", [LW_NCCL_FROM_PRELOAD] = "preload", [LW_NCCL_FROM_PLUGIN] = "plugin",
+		[LW_NCCL_FROM_NVTX] = "nvtx"};
+
+	return source >= 0 && source < LW_GPU_NCCL_SOURCES ? names[source] : "?";
+}
+
+const char *lw_gpu_nccl_told(const struct lw_run *run, char text[LW_GPU_TEXT_BYTES])
+{
+	uint64_t n[LW_GPU_NCCL_SOURCES];
+	int at = 0;
+
+	lw_gpu_nccl_sources(run, n);
+	text[0] = 0;
+	for (int i = 0; i < LW_GPU_NCCL_SOURCES; i++)
+		if (n[i])
+			at += snprintf(text + at, LW_GPU_TEXT_BYTES - (size_t)at, "%s%llu by %s",
+				at ? ", " : "", (unsigned long long)n[i],
+				lw_gpu_nccl_source_name(i));
+	return text;
+}
+
+const char *lw_gpu_lost_call(const struct lw_run *run, const struct lw_gpu_lost *lost)
+{
+	const struct lw_gpu_rank *gpu = &run->ranks.at[lost->rank].gpu;
+	uint32_t name = lost->launch == LW_NONE ? UINT32_MAX : gpu->launches.at[lost->launch].name;
+
+	return name == UINT32_MAX ? "a call of no known name" : run->gpu.names.at[name].name;
+}
+
+int64_t lw_gpu_lost_wait_ns(const struct lw_run *run, const struct lw_gpu_lost *lost)
+{
+	const struct lw_gpu_rank *gpu = &run->ranks.at[lost->rank].gpu;
+
+	return lost->launch == LW_NONE ? LW_NS_UNKNOWN
+				       : gpu->launches.at[lost->launch].end_ns -
+						 gpu->launches.at[lost->launch].start_ns;
+}
+
+enum { SHORT_BYTES = 61 };
+
+/* As people read it, and no longer than a word of a sentence. */
+static const char *short_name(const char *name, char text[SHORT_BYTES])
+{
+	char whole[LW_KERNEL_TEXT_BYTES];
+	bool is_long = strlen(lw_kernel_text(name, whole)) >= SHORT_BYTES;
+
+	snprintf(text, SHORT_BYTES, "%.*s%s", is_long ? SHORT_BYTES - 3 : SHORT_BYTES - 1, whole,
+		is_long ? ".." : "");
+	return text;
+}
+
+const char *lw_gpu_lost_text(
+	const struct lw_run *run, const struct lw_gpu_lost *lost, char text[LW_GPU_TEXT_BYTES])
+{
+	const struct lw_rank *rank = &run->ranks.at[lost->rank];
+	const struct lw_kernel *late = &rank->gpu.kernels.at[lost->kernel];
+	const struct lw_kernel *comm = &rank->gpu.kernels.at[lost->comm];
+	int64_t wait_ns = lw_gpu_lost_wait_ns(run, lost);
+	char name[2][SHORT_BYTES], unit[3][LW_UNIT_TEXT_BYTES], step[32] = "";
+
+	if (lost->step != LW_NONE)
+		snprintf(step, sizeof(step), ", step %d", lost->step);
+	snprintf(text, LW_GPU_TEXT_BYTES,
+		"rank %d%s, at %.3f ms: %.60s waited %s for the device, and %s began %s late; meanwhile %s ran %s exposed",
+		rank->rank, step, (double)(lost->start_ns - run->first_ns) / 1e6,
+		lw_gpu_lost_call(run, lost),
+		wait_ns == LW_NS_UNKNOWN ? "?" : lw_ns_format((double)wait_ns, unit[0]),
+		short_name(run->gpu.names.at[late->name].name, name[0]),
+		lw_ns_format((double)(lost->end_ns - lost->start_ns), unit[1]),
+		short_name(run->gpu.names.at[comm->name].name, name[1]),
+		lw_ns_format((double)lost->exposed_ns, unit[2]));
+	return text;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyzer/reconstruct/nccl_served.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { NO_KIND = -1, SEVERAL_KINDS = -2 };
+
+struct group {                       /* of run->groups: what its kernels on all ranks say */
+	int op, algorithm, protocol; /* op: or NO_KIND, SEVERAL_KINDS */
+	int32_t step;
+	uint32_t n_ranks;
+	double bytes, shortest_ns;
+};
+
+double lw_nccl_bus_factor(int op, uint32_t n_ranks)
+{
+	double n = n_ranks;
+
+	if (!n_ranks)
+		return (double)NAN;
+	switch (op) {
+	case LW_NCCL_ALLREDUCE:
+		return 2 * (n - 1) / n;
+	case LW_NCCL_ALLGATHER:
+	case LW_NCCL_REDUCESCATTER:
+	case LW_NCCL_ALLTOALL:
+	case LW_NCCL_GATHER:
+	case LW_NCCL_SCATTER:
+		return (n - 1) / n;
+	case LW_NCCL_BROADCAST:
+	case LW_NCCL_REDUCE:
+	case LW_NCCL_SEND:
+	case LW_NCCL_RECV:
+		return 1;
+	default:
+		return (double)NAN;
+	}
+}
+
+double lw_nccl_size(int op, double bytes, uint32_t n_ranks)
+{
+	switch (op) {
+	case LW_NCCL_ALLGATHER:
+	case LW_NCCL_REDUCESCATTER:
+	case LW_NCCL_ALLTOALL:
+	case LW_NCCL_GATHER:
+	case LW_NCCL_SCATTER:
+		return bytes * n_ranks;
+	default:
+		return bytes;
+	}
+}
+
+bool lw_nccl_is_counted(const struct lw_rank *rank, const struct lw_nccl_call *call)
+{
+	int64_t at_ns = call->kernel == LW_NONE ? call->start_ns : call->kernel_start_ns;
+	size_t low = 0, high = rank->steps.n; /* steps that start at or before at_ns */
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (rank->steps.at[middle].start_ns <= at_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return !rank->steps.n ||
+	       (low && at_ns < rank->steps.at[low - 1].end_ns && !rank->steps.at[low - 1].excluded);
+}
+
+static bool is_timed(const struct lw_nccl_call *call)
+{
+	return call->kernel != LW_NONE && call->kernel_start_ns != LW_NS_UNKNOWN &&
+	       call->kernel_end_ns > call->kernel_start_ns && !(call->flags & LW_NCCL_NO_BYTES);
+}
+
+static int32_t group_of(const struct lw_rank *rank, const struct lw_nccl_call *call)
+{
+	return call->batch == LW_NONE ? LW_NONE : rank->batches.at[call->batch].group;
+}
+
+/* One kernel serves all calls of a group of calls: it counts with the first. */
+static bool is_first_of_kernel(const struct lw_rank *rank, const struct lw_nccl_call *call)
+{
+	return call == rank->gpu.nccl_ops.at || call[-1].kernel != call->kernel;
+}
+
+static double length_ns(const struct lw_nccl_call *call)
+{
+	return (double)(call->kernel_end_ns - call->kernel_start_ns);
+}
+
+static void add_to_group(struct group *group, const struct lw_rank *rank,
+	const struct lw_nccl_call *call, double *batch_ns)
+{
+	if (group->op == NO_KIND) {
+		group->op = call->op;
+		group->algorithm = call->algorithm;
+		group->protocol = call->protocol;
+		group->step = rank->batches.at[call->batch].step;
+	} else if (group->op != call->op || group->algorithm != call->algorithm ||
+		   group->protocol != call->protocol) {
+		group->op = SEVERAL_KINDS;
+	}
+	if (!group->n_ranks)
+		group->bytes += (double)call->bytes;
+	if (is_first_of_kernel(rank, call))
+		*batch_ns += length_ns(call);
+}
+
+static int add_rank(const struct lw_rank *rank, struct group *groups)
+{
+	double *batch_ns = calloc(rank->batches.n + 1, sizeof(*batch_ns));
+	const struct lw_nccl_call *call;
+
+	if (!batch_ns)
+		return lw_fail(LW_ERR_NOMEM, "no memory for %zu operations", rank->batches.n);
+	lw_vec_foreach (call, &rank->gpu.nccl_ops)
+		if (is_timed(call) && group_of(rank, call) != LW_NONE &&
+			lw_nccl_is_counted(rank, call))
+			add_to_group(
+				&groups[group_of(rank, call)], rank, call, &batch_ns[call->batch]);
+	for (size_t b = 0; b < rank->batches.n; b++) {
+		struct group *group;
+
+		if (!(batch_ns[b] > 0))
+			continue;
+		group = &groups[rank->batches.at[b].group];
+		if (!group->n_ranks++ || batch_ns[b] < group->shortest_ns)
+			group->shortest_ns = batch_ns[b];
+	}
+	free(batch_ns);
+	return LW_OK;
+}
+
+static bool is_whole(const struct lw_run *run, const struct group *groups, int32_t g)
+{
+	return g != LW_NONE && groups[g].op > 0 && groups[g].n_ranks == run->groups.at[g].n_wanted;
+}
+
+static int add_whole(
+	const struct lw_run *run, const struct group *groups, struct lw_nccl_services *services)
+{
+	for (size_t g = 0; g < run->groups.n; g++) {
+		const struct group *group = &groups[g];
+		struct lw_nccl_served served = {group->op, group->algorithm, group->protocol,
+			group->step, run->groups.at[g].n_wanted, true, group->bytes,
+			group->shortest_ns};
+
+		if (is_whole(run, groups, (int32_t)g) && lw_vec_push(&services->at, served) < 0)
+			return LW_ERR_NOMEM;
+	}
+	return LW_OK;
+}
+
+static int add_others(
+	const struct lw_run *run, const struct group *groups, struct lw_nccl_services *services)
+{
+	uint32_t n_ranks = run->is_size_known && run->size > 0 ? (uint32_t)run->size : 0;
+	const struct lw_nccl_call *call;
+	const struct lw_rank *rank;
+
+	lw_vec_foreach (rank, &run->ranks)
+		lw_vec_foreach (call, &rank->gpu.nccl_ops) {
+			struct lw_nccl_served served = {call->op, call->algorithm, call->protocol,
+				call->batch == LW_NONE ? LW_NONE
+						       : rank->batches.at[call->batch].step,
+				n_ranks, false, (double)call->bytes, length_ns(call)};
+
+			if (is_timed(call) && lw_nccl_is_counted(rank, call) &&
+				!is_whole(run, groups, group_of(rank, call)) &&
+				is_first_of_kernel(rank, call) &&
+				lw_vec_push(&services->at, served) < 0)
+				return LW_ERR_NOMEM;
+		}
+	return LW_OK;
+}
+
+int lw_nccl_services(const struct lw_run *run, struct lw_nccl_services *ret_services)
+{
+	struct group *groups = calloc(run->groups.n + 1, sizeof(*groups));
+	const struct lw_rank *rank;
+	int status = LW_OK;
+
+	*ret_services = (struct lw_nccl_services){0};
+	if (!groups)
+		return lw_fail(LW_ERR_NOMEM, "no memory for %zu operations", run->groups.n);
+	for (size_t g = 0; g < run->groups.n; g++)
+		groups[g].op = NO_KIND;
+	lw_vec_foreach (rank, &run->ranks)
+		if (status == LW_OK)
+			status = add_rank(rank, groups);
+	if (status == LW_OK)
+		status = add_whole(run, groups, ret_services);
+	if (status == LW_OK)
+		status = add_others(run, groups, ret_services);
+	free(groups);
+	return status;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is advised of GPUs, each with what bears it out, and that it is not where nothing does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyzer/advise/advise.h"
+#include "tests/lib/make_gpu.h"
+#include "tests/lib/run_fixture.h"
+
+static char said[2 * LW_ADVICE_TEXT_BYTES];
+static bool is_minor; /* of what was said last */
+
+/* All that @id says of the job, "" = nothing. */
+static const char *advise_spec(const struct make_run *spec, const char *id)
+{
+	struct lw_run *run = run_fixture_analyze(spec);
+	const struct lw_finding *finding;
+	struct lw_advice_list list;
+
+	said[0] = '\0';
+	assert_int_equal(lw_run_gpu(run), LW_OK);
+	assert_int_equal(lw_run_cores(run), LW_OK);
+	assert_int_equal(lw_run_network(run), LW_OK);
+	assert_int_equal(lw_advise(run, &list), LW_OK);
+	lw_vec_foreach (finding, &list.findings)
+		if (!strcmp(finding->id, id)) {
+			snprintf(said + strlen(said), sizeof(said) - strlen(said), "%s\n",
+				finding->text);
+			is_minor = finding->is_minor;
+		}
+	lw_advice_list_free(&list);
+	lw_run_free(run);
+	return said;
+}
+
+static const char *advise_of(
+	const struct make_gpu *gpu, int n_steps, const char *more, const char *id)
+{
+	static char sql[MAKE_GPU_SQL_BYTES];
+	struct make_run spec = make_run_job(2, n_steps);
+
+	spec.transport = LW_TRANSPORT_NCCL;
+	if (gpu)
+		spec.extra_sql = make_gpu_sql(gpu, more, sql);
+	return advise_spec(&spec, id);
+}
+
+static void assert_says(const char *text, const char *wanted)
+{
+	if (!strstr(text, wanted))
+		fail_msg("\"%s\" is not in \"%s\"", wanted, text);
+}
+
+static void a_usual_job_and_one_without_gpus_are_left_alone(void **state)
+{
+	static const char *const ids[] = {"gpu.stream", "gpu.copies", "gpu.idle", "gpu.nccl"};
+	struct make_gpu gpu = make_gpu_job();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		assert_string_equal(advise_of(&gpu, 8, NULL, ids[i]), "");
+		assert_string_equal(advise_of(NULL, 8, NULL, ids[i]), "");
+	}
+	assert_string_equal(advise_of(NULL, 8, NULL, "gpu.sync"), "");
+	assert_says(advise_of(&gpu, 8, NULL, "gpu.sync"), "costs no rank 2 % of a step");
+	assert_true(is_minor);
+}
+
+static void a_wait_that_costs_overlap_is_said_with_its_call(void **state)
+{
+	struct make_gpu gpu = make_gpu_job();
+
+	(void)state;
+	gpu.stall_ns = 6000000;
+	gpu.launch_ns = 50000;
+	assert_says(advise_of(&gpu, 8, NULL, "gpu.sync"),
+		"waits for its device (cudaStreamSynchronize, thread 100)");
+	assert_false(is_minor);
+	/* of 34.3 ms; [12.8, 18.1) ms of NCCL's first kernel */
+	assert_says(said, "5.30 ms of the 8.30 ms of communication that a step runs exposed");
+	assert_says(said, "at most 15.5 % less (5.30 ms a step), its error is not known");
+	/* too little: 0.3 ms */
+	gpu.stall_ns = 1000000;
+	assert_says(advise_of(&gpu, 8, NULL, "gpu.sync"), "costs no rank 2 % of a step");
+	gpu.stall_ns = 6000000;
+	/* what is launched after it has to wait for the communication */
+	assert_says(
+		advise_of(&gpu, 8,
+			"INSERT INTO gpu_sync SELECT thread_id, seq + 1, start_ns, start_ns, 2, 1, 7, 9, 99 FROM gpu_sync WHERE op = 3;",
+			"gpu.sync"),
+		"costs no rank 2 % of a step");
+	gpu.no_launches = true;
+	assert_says(advise_of(&gpu, 8, NULL, "gpu.sync"), "cannot be told");
+	assert_true(is_minor);
+}
+
+static void communication_on_the_stream_that_computes_is_said(void **state)
+{
+	struct make_gpu gpu = make_gpu_job();
+
+	(void)state;
+	gpu.comm_stream = MAKE_GPU_COMPUTE_STREAM;
+	assert_says(advise_of(&gpu, 8, NULL, "gpu.stream"),
+		"on rank 0, 100 % of the time in kernels of NCCL is on stream 7");
+	assert_says(said, "at most 8.7 % less (the 3 ms a step that are exposed)");
+	/* a little that computes beside it, as what scales gradients does, is no such stream */
+	gpu.comm_stream = MAKE_GPU_COMM_STREAM;
+	assert_string_equal(
+		advise_of(&gpu, 8,
+			"INSERT INTO kernel SELECT thread_id, seq + 1, end_ns, end_ns + 50000, 5003, 0, 1, 20, 0, NULL, 0 FROM kernel WHERE stream = 20;",
+			"gpu.stream"),
+		"");
+}
+
+static void copies_that_hold_up_the_host_are_said(void **state)
+{
+	struct make_gpu gpu = make_gpu_job();
+
+	(void)state;
+	gpu.gap_ns = 4000000;
+	gpu.launch_ns = 5000000;
+	gpu.copy_ns = 3000000;
+	gpu.is_copy_blocking = true;
+	assert_says(advise_of(&gpu, 8, NULL, "gpu.copies"),
+		"rank 0 makes 1 copies between host and device a step (2 MiB, 3 ms) whose call (cudaMemcpyAsync)");
+	assert_says(said, "for 3 ms of that no kernel ran");
+	assert_says(said, "at most 8.7 % less, its error is not known");
+	gpu.is_copy_blocking = false;
+	assert_string_equal(advise_of(&gpu, 8, NULL, "gpu.copies"), "");
+	gpu.is_copy_blocking = true;
+	gpu.no_launches = true; /* then nobody knows */
+	assert_string_equal(advise_of(&gpu, 8, NULL, "gpu.copies"), "");
+}
+
+/* Forty tensors, half a millisecond apart: as many kernels, and gaps. */
+static struct make_run many_kernels(void)
+{
+	static struct make_tensor tensors[40];
+	static char names[40][16];
+	struct make_run spec = make_run_job(2, 8);
+
+	for (int i = 0; i < 40; i++) {
+		snprintf(names[i], sizeof(names[i]), "grad.%d", i);
+		tensors[i] = (struct make_tensor){names[i], 40000, 500000 * (i + 1), i / 30};
+	}
+	spec.tensors = tensors;
+	spec.n_tensors = 40;
+	spec.transport = LW_TRANSPORT_NCCL;
+	return spec;
+}
+
+static void a_gpu_that_waits_for_launches_is_said(void **state)
+{
+	static char sql[MAKE_GPU_SQL_BYTES];
+	struct make_run spec = many_kernels();
+	struct make_gpu gpu = make_gpu_job();
+
+	(void)state;
+	gpu.gap_ns = 90000;
+	gpu.launch_ns = 20000;
+	spec.extra_sql = make_gpu_sql(&gpu, NULL, sql);
+	assert_says(
+		advise_spec(&spec, "gpu.idle"), "the GPU of rank 0 waits for the host to launch");
+	assert_says(said, "nothing ran for 90 us on average");
+	assert_says(said, "CUDA graphs");
+	assert_null(strstr(said, "something else"));
+	gpu.launch_ns = 150000; /* queued before the GPU was done with the last */
+	spec.extra_sql = make_gpu_sql(&gpu, NULL, sql);
+	assert_string_equal(advise_spec(&spec, "gpu.idle"), "");
+	gpu.no_launches = true;
+	spec.extra_sql = make_gpu_sql(&gpu, NULL, sql);
+	assert_says(advise_spec(&spec, "gpu.idle"), "cannot be told");
+	assert_true(is_minor);
+}
+
+static void a_host_that_is_away_is_said_and_one_that_waits_is_not(void **state)
+{
+	struct make_gpu gpu = make_gpu_job();
+
+	(void)state;
+	gpu.gap_ns = 4000000;
+	gpu.launch_ns = 20000;
+	gpu.copy_ns = 1000;
+	assert_says(advise_of(&gpu, 8, NULL, "gpu.idle"),
+		"the GPU of rank 0 waits for a host that does something else");
+	assert_says(said, "DataLoader");
+	assert_null(strstr(said, "to launch:"));
+	gpu.launch_ns = 5000000;
+	assert_string_equal(advise_of(&gpu, 8, NULL, "gpu.idle"), "");
+	/* waits for the device all the time: what it costs is another matter */
+	gpu = make_gpu_job();
+	gpu.stall_ns = 6000000;
+	gpu.launch_ns = 50000;
+	assert_string_equal(
+		advise_of(&gpu, 8, "DELETE FROM kernel WHERE stream = 20;", "gpu.idle"), "");
+}
+
+/* It is launched when the framework and other ranks are ready. */
+static void a_gap_that_communication_ends_is_not_the_hosts(void **state)
+{
+	static char sql[MAKE_GPU_SQL_BYTES];
+	struct make_run spec = make_run_job(2, 8);
+	struct make_gpu gpu = make_gpu_job();
+
+	(void)state;
+	spec.transport = LW_TRANSPORT_NCCL;
+	spec.coordination_ns = 4000000;
+	spec.extra_sql = make_gpu_sql(&gpu, "DELETE FROM wait; DELETE FROM gpu_sync;", sql);
+	assert_string_equal(advise_spec(&spec, "gpu.idle"), "");
+}
+
+static void a_protocol_that_the_run_shows_to_be_faster_is_said(void **state)
+{
+	struct make_gpu gpu = make_gpu_job();
+
+	(void)state;
+	gpu.has_two_protocols = true;
+	assert_says(advise_of(&gpu, 40, NULL, "gpu.nccl"), "as RING LL in 8 ms");
+	assert_says(said, "as RING LL128 in 4 ms");
+	assert_says(said, "If all ran the second way (NCCL_PROTO=LL128)");
+	/* half of the steps, 4 ms in each */
+	assert_says(said, "up to 1.95 ms less a step");
+	assert_null(strstr(said, "NCCL_ALGO"));
+	/* too few */
+	assert_string_equal(advise_of(&gpu, 8, NULL, "gpu.nccl"), "");
+	/* of the small ones LL128 takes longer: the variable holds for them, too */
+	assert_string_equal(
+		advise_of(&gpu, 40,
+			"UPDATE kernel SET end_ns = start_ns + 6000000 WHERE name_id = 5009 AND end_ns - start_ns < 2000000;",
+			"gpu.nccl"),
+		"");
+}
+
+static void no_advice_claims_more_than_is_exposed(void **state)
+{
+	struct make_gpu gpu = make_gpu_job();
+
+	(void)state;
+	gpu.has_two_protocols = true;
+	gpu.gap_ns = 10000;
+	/* what computes hides all of the large ones, and of the small ones all but 0.1 ms */
+	assert_says(
+		advise_of(&gpu, 40,
+			"INSERT INTO kernel SELECT thread_id, seq + 1, start_ns, end_ns - 100000, 5003, 0, 1, 7, 0, NULL, 0 FROM kernel WHERE stream = 20;",
+			"gpu.nccl"),
+		"up to 100 us less a step");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_usual_job_and_one_without_gpus_are_left_alone),
+		cmocka_unit_test(a_wait_that_costs_overlap_is_said_with_its_call),
+		cmocka_unit_test(communication_on_the_stream_that_computes_is_said),
+		cmocka_unit_test(copies_that_hold_up_the_host_are_said),
+		cmocka_unit_test(a_gpu_that_waits_for_launches_is_said),
+		cmocka_unit_test(a_host_that_is_away_is_said_and_one_that_waits_is_not),
+		cmocka_unit_test(a_gap_that_communication_ends_is_not_the_hosts),
+		cmocka_unit_test(a_protocol_that_the_run_shows_to_be_faster_is_said),
+		cmocka_unit_test(no_advice_claims_more_than_is_exposed),
+	};
+
+	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);
+}

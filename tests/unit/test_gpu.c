@@ -1,0 +1,655 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What GPU work says of a run: figures of small traces counted by hand, of public ones as others counted them. */
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "analyzer/analyzer.h"
+#include "analyzer/import/import.h"
+#include "tests/lib/run_fixture.h"
+
+#define DATA   LAPWING_SOURCE_DIR "/tests/data/kineto/"
+#define PUBLIC LAPWING_SOURCE_DIR "/../shared/samples/public/"
+#define RESNET PUBLIC "hta_nccl_resnet50_2rank.json.gz"
+#define DLRM   PUBLIC "param_dlrm_kineto_8rank.tar.gz"
+
+static struct lw_run *analyze(const char *const *paths, size_t n_paths)
+{
+	char output[128];
+	const char *path = output;
+	struct lw_import_summary summary;
+	struct lw_run *run;
+
+	snprintf(output, sizeof(output), "%s", run_fixture_path("imported.lapwing"));
+	if (lw_import(paths, n_paths, NULL, path, NULL, NULL, &summary) < 0 ||
+		lw_run_reconstruct(&path, 1, LW_STORE_WRITE, NULL, &run) < 0)
+		fail_msg("%s", lw_error_text());
+	return run;
+}
+
+static struct lw_run *two_ranks(void)
+{
+	const char *paths[] = {DATA "rank0.json", DATA "rank1.json"};
+
+	return analyze(paths, 2);
+}
+
+/* A trace of @events, of rank 0 of 1. */
+static struct lw_run *analyze_events(const char *events)
+{
+	char input[128];
+	const char *path = input;
+	FILE *file;
+
+	snprintf(input, sizeof(input), "%s", run_fixture_path("rank0.json"));
+	file = fopen(path, "w");
+
+	assert_non_null(file);
+	fprintf(file,
+		"{\"schemaVersion\": 1, \"distributedInfo\": {\"rank\": 0, \"world_size\": 1}, \"traceEvents\": [%s]}",
+		events);
+	assert_int_equal(fclose(file), 0);
+	return analyze(&path, 1);
+}
+
+static void check_times(const struct lw_gpu_times *times, const int64_t *us)
+{
+	const int64_t found[] = {times->compute_ns, times->comm_ns, times->hidden_ns,
+		times->exposed_ns, times->copy_ns, times->idle_ns, times->comm_sum_ns,
+		times->sync_lost_ns};
+
+	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)
+		if (found[i] != us[i] * 1000)
+			fail_msg("figure %zu: %" PRId64 " ns, not %" PRId64 " us", i, found[i],
+				us[i]);
+}
+
+/* ---- small traces, by hand ------------------------------------------------------------------------- */
+
+/*
+ * A step of rank 0, us from its mark; its kernels on stream 7, the allreduce on 20:
+ *
+ *	bn 50..250, sgemm 250..450, optimizer 500..600 (second step 600..700), a copy of 10 behind it
+ *	allreduce 300..500 (second step 300..600); called at 30, after both bn and sgemm were launched
+ *
+ * It begins with its first kernel, 50 behind the mark: steps are 50..1050 and 1050..2000.
+ */
+static void steps_are_measured_by_the_unions_of_kernels(void **state)
+{
+	struct lw_run *run = two_ranks();
+	const struct lw_rank *rank = &run->ranks.at[0];
+
+	(void)state;
+	assert_true(run->gpu.has_kernels);
+	assert_int_equal(rank->steps.n, 2);
+	assert_int_equal(rank->steps.at[0].start_ns, 50000);
+	assert_int_equal(rank->steps.at[0].end_ns, 1050000);
+	assert_int_equal(rank->steps.at[1].end_ns, 2000000);
+	assert_null(rank->steps.at[0].excluded); /* the profiler had its own warm-up */
+	/* compute, comm, hidden, exposed, copy, idle, sum of comm, lost */
+	check_times(&rank->steps.at[0].gpu, (int64_t[]){500, 200, 150, 50, 10, 450, 200, 0});
+	check_times(&rank->steps.at[1].gpu, (int64_t[]){500, 300, 150, 150, 15, 300, 300, 0});
+	check_times(&rank->gpu.sum, (int64_t[]){1000, 500, 300, 200, 25, 750, 500, 0});
+	/* from the first kernel to the end of the last: the copies behind it are not in it */
+	check_times(&rank->gpu.whole, (int64_t[]){1000, 500, 300, 200, 10, 450, 500, 0});
+	assert_int_equal(rank->gpu.n_steps, 2);
+	lw_run_free(run);
+}
+
+/* bn alone had to be done for the allreduce: ready at 250, on the wire at 300. */
+static void a_collective_is_ready_when_the_device_has_computed_what_it_needs(void **state)
+{
+	struct lw_run *run = two_ranks();
+	const struct lw_rank *rank = &run->ranks.at[0];
+	const struct lw_step *step = &rank->steps.at[0];
+	const struct lw_batch *batch = &rank->batches.at[0];
+
+	(void)state;
+	assert_int_equal(rank->batches.n, 2);
+	assert_int_equal(rank->members.at[batch->first_member].ready_ns, 250000);
+	assert_int_equal(batch->start_ns, 250000);
+	assert_int_equal(batch->wire_start_ns, 300000);
+	assert_int_equal(batch->wire_end_ns, 500000);
+	assert_int_equal(batch->bytes, 4 * 6637568);
+	assert_int_equal(step->first_ready_ns, 250000);
+	assert_int_equal(step->time_source, LW_TIME_FROM_GPU);
+	/* the operation from when it was ready: 250..500, of which 250..450 and nothing behind it are hidden */
+	assert_int_equal(step->compute_ns, 500000);
+	assert_int_equal(step->comm_ns, 250000);
+	assert_int_equal(step->hidden_ns, 200000);
+	assert_int_equal(step->exposed_ns, 50000);
+	assert_int_equal(step->exposed_allreduce_ns, 50000);
+	assert_int_equal(step->idle_ns, 450000);
+	assert_int_equal(step->allreduce_ns, 200000);
+	assert_int_equal(step->misc_ns, 50000);
+	assert_int_equal(step->wait_ns, 0);
+	lw_run_free(run);
+}
+
+static void backward_is_told_on_the_devices_own_clock(void **state)
+{
+	struct lw_run *run = two_ranks();
+	struct lw_fit fit;
+
+	(void)state;
+	assert_int_equal(run->ranks.at[0].members.at[0].computed_ns, 250000);
+	assert_int_equal(lw_fit_run(run, &fit), LW_OK);
+	assert_int_equal(fit.n_layers, 1);
+	/* 200 on rank 0, and 200 and 300 on rank 1, whose step begins at 50 too */
+	assert_float_equal(fit.figure[LW_FIT_FORWARD_NS].value, (200 + 200 + 200 + 300) * 250, 1);
+	/* steps of 1000 and 950 less what was exposed: 50 and 150 on rank 0, 50 and 50 on rank 1 */
+	assert_float_equal(fit.figure[LW_FIT_COMPUTE_NS].value, (950 + 800 + 950 + 900) * 250, 1);
+	/* first gradient to the end of the allreduce: 250 and 350, 250 and 250 */
+	assert_float_equal(fit.figure[LW_FIT_UPDATE_NS].value, (250 + 350 + 250 + 250) * 250, 1);
+	/* 1e9 operations forward, twice that backward, at 1e13 a second: 300 us of the mean 525 that kernels compute */
+	assert_true(isnan(fit.figure[LW_FIT_UTILISATION_FRAC].value));
+	lw_fit_utilisation(run, 1e9, 1e13, &fit);
+	assert_float_equal(fit.figure[LW_FIT_UTILISATION_FRAC].value, 300.0 / 525, 1e-9);
+	assert_true(fit.figure[LW_FIT_UTILISATION_FRAC].low < 300.0 / 525);
+	assert_null(fit.figure[LW_FIT_UTILISATION_FRAC].why);
+	lw_fit_utilisation(run, 1e9, 1e12, &fit);
+	assert_non_null(fit.figure[LW_FIT_UTILISATION_FRAC].why);
+	lw_fit_done(&fit);
+	lw_run_free(run);
+}
+
+/* In the second step rank 1's allreduce takes 200, rank 0's 300: it had waited 100 for rank 1. */
+static void the_rank_whose_kernel_is_shortest_came_last(void **state)
+{
+	struct lw_run *run = two_ranks();
+	int64_t computed_ns[2];
+
+	(void)state;
+	assert_int_equal(run->groups.n, 2);
+	assert_int_equal(run->groups.at[1].n_ranks, 2);
+	assert_int_equal(run->groups.at[1].last_rank, 1);
+	assert_int_equal(run->groups.at[1].first_rank, 0);
+	assert_true(lw_run_computed(run, 0, computed_ns));
+	assert_int_equal(computed_ns[0], 0);
+	assert_int_equal(computed_ns[1], 0);
+	assert_true(lw_run_computed(run, 1, computed_ns));
+	assert_int_equal(computed_ns[0], 0);
+	assert_int_equal(computed_ns[1], 100000);
+	assert_int_equal(run->ranks.at[0].steps.at[1].entry_ns, 100000);
+	assert_int_equal(run->ranks.at[1].steps.at[1].entry_ns, 0);
+	assert_int_equal(lw_group_service_ns(run, &run->groups.at[1], false), 200000);
+	lw_run_free(run);
+}
+
+static struct lw_gpu_name name_of(const struct lw_run *run, const char *name)
+{
+	const struct lw_gpu_name *found;
+
+	lw_vec_foreach (found, &run->gpu.names)
+		if (strstr(found->name, name))
+			return *found;
+	fail_msg("no %s", name);
+	return (struct lw_gpu_name){0};
+}
+
+static void sums_are_by_name_and_by_operation(void **state)
+{
+	struct lw_run *run = two_ranks();
+	struct lw_gpu_name sgemm = name_of(run, "sgemm");
+	const struct lw_nccl_sum *sum = run->gpu.nccl.at;
+	const struct lw_gpu_stream *stream;
+
+	(void)state;
+	assert_int_equal(sgemm.n, 4);
+	assert_int_equal(sgemm.total_ns, 800000);
+	/* rank 0: 1000 of computing, rank 1: 200 + 200 + 100 + 300 + 200 + 100; both 500 and 400 on the wire */
+	assert_true(sgemm.share_frac > 799.9 / 3000 && sgemm.share_frac < 800.1 / 3000);
+	assert_int_equal(run->gpu.nccl.n, 1);
+	assert_int_equal(sum->op, LW_NCCL_ALLREDUCE);
+	assert_int_equal(sum->n, 4);
+	assert_int_equal(sum->n_timed, 4);
+	assert_int_equal(sum->bytes, 16 * INT64_C(6637568));
+	assert_int_equal(sum->kernel_ns, 900000);
+	assert_int_equal(run->ranks.at[1].gpu.streams.n, 2);
+	stream = &run->ranks.at[1].gpu.streams.at[1];
+	assert_int_equal(stream->stream, 20);
+	assert_int_equal(stream->device, 1);
+	assert_int_equal(stream->busy_ns, 400000);
+	assert_int_equal(stream->class_ns[LW_GPU_COMMUNICATION], 400000);
+	assert_string_equal(run->ranks.at[1].gpu.devices.at[0].name, "NVIDIA H200");
+	lw_run_free(run);
+}
+
+#define EVENT(cat, name, tid, ts, dur, args)                                                       \
+	"{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"pid\":1,\"tid\":" #tid          \
+	",\"ts\":" #ts ",\"dur\":" #dur ",\"args\":{" args "}}"
+#define CALL(name, c, ts, dur) EVENT("cuda_runtime", name, 1, ts, dur, "\"correlation\":" #c)
+#define KERNEL(name, c, s, ts, dur)                                                                \
+	EVENT("kernel", name, s, ts, dur,                                                          \
+		"\"device\":0,\"context\":1,\"stream\":" #s ",\"correlation\":" #c)
+#define REDUCE    "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+#define BROADCAST "ncclDevKernel_Broadcast_RING_LL"
+
+/* DDP broadcasts buffers before the forward pass: gradients are what is allreduced. */
+static void a_broadcast_before_the_forward_pass_is_no_gradient(void **state)
+{
+	struct lw_run *run = analyze_events(EVENT("user_annotation", "ProfilerStep#1", 1, 0, 1000,
+		"") "," CALL("cudaLaunchKernel", 1, 5, 2) "," KERNEL(BROADCAST, 1, 20, 10,
+		5) "," CALL("cudaLaunchKernel", 2, 20, 2) "," KERNEL("one", 2, 7, 30,
+		500) "," CALL("cudaLaunchKernel", 3, 40, 2) "," KERNEL(REDUCE, 3, 20, 540, 100));
+	const struct lw_step *step = &run->ranks.at[0].steps.at[0];
+
+	(void)state;
+	assert_int_equal(run->ranks.at[0].steps.n, 1);
+	assert_int_equal(step->n_batches, 2);
+	assert_int_equal(step->first_ready_ns, 530000);
+	assert_int_equal(step->last_ready_ns, 530000);
+	lw_run_free(run);
+}
+
+/* ---- overlap lost to synchronisation ---------------------------------------------------------------- */
+
+/* One kernel 100..200, an allreduce 150..600, then a wait of the host 30..400 and only after it the next kernel 420..520. */
+#define BEFORE                                                                                     \
+	CALL("cudaLaunchKernel", 1, 10, 5)                                                         \
+	"," KERNEL("one", 1, 7, 100, 100) "," CALL("cudaLaunchKernelExC", 2, 20, 5) "," KERNEL(    \
+		REDUCE, 2, 20, 150, 450)
+#define AFTER "," CALL("cudaLaunchKernel", 4, 410, 5) "," KERNEL("two", 4, 7, 420, 100)
+
+static void overlap_is_lost_where_the_host_waited_before_it_launched(void **state)
+{
+	struct lw_run *run =
+		analyze_events(BEFORE "," CALL("cudaEventSynchronize", 3, 30, 370) AFTER);
+	const struct lw_gpu_rank *gpu = &run->ranks.at[0].gpu;
+	const struct lw_gpu_lost *lost = run->gpu.lost.at;
+
+	(void)state;
+	assert_true(gpu->has_syncs);
+	assert_int_equal(run->gpu.n_lost, 1);
+	/* kernel two could have begun at 420 - 370 = 50, but one ran until 200 */
+	assert_int_equal(lost->start_ns, 190000); /* the trace begins at 10 */
+	assert_int_equal(lost->end_ns, 410000);
+	assert_int_equal(lost->exposed_ns, 220000);
+	assert_int_equal(gpu->whole.sync_lost_ns, 220000);
+	assert_int_equal(gpu->launches.at[lost->launch].correlation, 3);
+	assert_int_equal(gpu->kernels.at[lost->kernel].correlation, 4);
+	assert_int_equal(gpu->kernels.at[lost->comm].correlation, 2);
+	/* 150..600 less 150..200 and 420..520 */
+	assert_int_equal(gpu->whole.exposed_ns, 300000);
+	lw_run_free(run);
+}
+
+static void no_more_is_lost_than_the_host_waited(void **state)
+{
+	struct lw_run *run =
+		analyze_events(BEFORE "," CALL("cudaStreamSynchronize", 3, 340, 60) AFTER);
+
+	(void)state;
+	assert_int_equal(run->gpu.n_lost, 1);
+	assert_int_equal(run->ranks.at[0].gpu.whole.sync_lost_ns, 60000);
+	lw_run_free(run);
+	/* a copy to the host that returned when it was done waits too; one that returned before does not */
+	run = analyze_events(BEFORE "," CALL("cudaMemcpyAsync", 3, 340, 60) "," EVENT("gpu_memcpy",
+		"Memcpy DtoH (Device -> Pageable)", 7, 390, 5, "\"stream\":7,\"correlation\":3")
+			AFTER);
+	assert_int_equal(run->ranks.at[0].gpu.whole.sync_lost_ns, 60000);
+	lw_run_free(run);
+	run = analyze_events(BEFORE "," CALL("cudaMemcpyAsync", 3, 340, 60) "," EVENT("gpu_memcpy",
+		"Memcpy DtoH (Device -> Pinned)", 7, 401, 5, "\"stream\":7,\"correlation\":3")
+			AFTER);
+	assert_int_equal(run->ranks.at[0].gpu.whole.sync_lost_ns, 0);
+	lw_run_free(run);
+}
+
+static void what_may_have_had_to_wait_is_not_lost(void **state)
+{
+	/* the next kernel's stream was told to wait, for all that is known for the allreduce */
+	struct lw_run *run = analyze_events(BEFORE "," CALL("cudaStreamWaitEvent", 5, 25,
+		2) "," CALL("cudaEventSynchronize", 3, 30, 370) AFTER);
+
+	(void)state;
+	assert_int_equal(run->gpu.n_lost, 0);
+	assert_int_equal(run->gpu.n_lost_unclear, 1);
+	assert_int_equal(run->ranks.at[0].gpu.whole.sync_lost_ns, 0);
+	lw_run_free(run);
+	/* it is known that it was another stream */
+	run = analyze_events(BEFORE "," CALL("cudaStreamWaitEvent", 5, 25, 2) "," EVENT("cuda_sync",
+		"Stream Wait Event", 20, 25, 2,
+		"\"stream\":20,\"device\":0,\"context\":1,\"correlation\":5") "," CALL("cudaEventSynchronize",
+		3, 30, 370) AFTER);
+	assert_int_equal(run->gpu.n_lost, 1);
+	assert_int_equal(run->ranks.at[0].gpu.syncs.n, 2);
+	lw_run_free(run);
+	/* nobody waited: the host was busy with something else */
+	run = analyze_events(BEFORE AFTER);
+	assert_int_equal(run->gpu.n_lost + run->gpu.n_lost_unclear, 0);
+	assert_false(run->ranks.at[0].gpu.has_syncs);
+	lw_run_free(run);
+}
+
+/* ---- from the tracer -------------------------------------------------------------------------------- */
+
+/* A batch is launched 10 us after it starts, runs from 1 ms after that to 0.5 ms after its call returned; and one kernel
+ * computes from 8 ms to 1 ms before each gradient is ready. */
+static const char horovod_sql[] =
+	"INSERT INTO string VALUES(900, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL'), (901, 'sgemm');"
+	"INSERT INTO launch SELECT thread_id, 100000 + rowid, start_ns + 10000, start_ns + 15000, 1, NULL,"
+	" batch, 9, 2, batch, 0 FROM batch;"
+	"INSERT INTO kernel SELECT thread_id, 200000 + rowid, start_ns + 1000000, end_ns + 500000, 900, 0, 1,"
+	" 20, batch, NULL, 0 FROM batch;"
+	"INSERT INTO kernel SELECT thread_id, 300000 + rowid, at_ns - 8000000, at_ns - 1000000, 901, 0, 1,"
+	" 7, 0, NULL, 0 FROM ready";
+
+static void horovods_batches_have_the_kernels_that_were_launched_for_them(void **state)
+{
+	struct make_run spec = make_run_job(2, 6);
+	const struct lw_batch *batch;
+	struct lw_run *run;
+
+	(void)state;
+	spec.no_wire = true;
+	spec.transport = LW_TRANSPORT_NCCL;
+	spec.extra_sql = horovod_sql;
+	run = run_fixture_analyze(&spec);
+	assert_int_equal(lw_run_gpu(run), LW_OK);
+	assert_false(run->is_plain);
+	lw_vec_foreach (batch, &run->ranks.at[1].batches) {
+		assert_int_equal(batch->wire_start_ns, batch->start_ns + 1000000);
+		assert_int_equal(batch->wire_end_ns, batch->end_ns);
+	}
+	for (size_t s = 1; s < 6; s++) {
+		const struct lw_step *step = &run->ranks.at[1].steps.at[s];
+
+		/* of both batches, waiting for the device is MISC */
+		assert_int_equal(step->misc_ns, 2000000);
+		/* 2..9 with 4..11 of the two tensors of the first batch, and 22..29: 9 + 7 ms */
+		assert_int_equal(step->compute_ns, 16000000);
+		assert_int_equal(step->gpu.compute_ns, 16000000);
+		assert_int_equal(step->time_source, LW_TIME_FROM_GPU);
+		/* the training thread waits as ever: that is what cores are compared with */
+		assert_true(step->host_compute_ns > 16000000);
+		assert_int_equal(step->compute_ns + step->exposed_ns + step->idle_ns,
+			step->end_ns - step->start_ns);
+	}
+	lw_run_free(run);
+}
+
+/* The same, but the kernel of each gradient is launched 9 ms before that is queued, and ends 1.5 ms behind it. */
+static const char behind_sql[] =
+	"INSERT INTO string VALUES(900, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL'), (901, 'sgemm');"
+	"INSERT INTO launch SELECT thread_id, 100000 + rowid, start_ns + 10000, start_ns + 15000, 1, NULL,"
+	" batch, 9, 2, batch, 0 FROM batch;"
+	"INSERT INTO kernel SELECT thread_id, 200000 + rowid, start_ns + 1000000, end_ns + 500000, 900, 0, 1,"
+	" 20, batch, NULL, 0 FROM batch;"
+	"INSERT INTO launch SELECT thread_id, 300000 + rowid, at_ns - 9000000, at_ns - 8990000, 1, NULL,"
+	" 500000 + rowid, 9, 0, 0, 0 FROM ready;"
+	"INSERT INTO kernel SELECT thread_id, 400000 + rowid, at_ns - 500000, at_ns + 1500000, 901, 0, 1,"
+	" 7, 500000 + rowid, NULL, 0 FROM ready";
+
+static void a_gradient_can_be_sent_when_the_device_has_computed_it(void **state)
+{
+	struct make_run spec = make_run_job(2, 6);
+	const struct lw_batch *batch;
+	const struct lw_rank *rank;
+	struct lw_run *run;
+	struct lw_fit fit;
+
+	(void)state;
+	spec.no_wire = true;
+	spec.extra_sql = behind_sql;
+	run = run_fixture_analyze(&spec);
+	assert_int_equal(lw_run_gpu(run), LW_OK);
+	rank = &run->ranks.at[1];
+	lw_vec_foreach (batch, &rank->batches) {
+		const struct lw_member *last =
+			&rank->members.at[batch->first_member + batch->n_members - 1];
+
+		/* queued 0.7 ms before its batch starts, computed 0.8 ms behind that, on the wire after 0.2 ms more */
+		assert_int_equal(last->computed_ns, last->ready_ns + 1500000);
+		assert_int_equal(lw_member_there_ns(rank, last), last->computed_ns);
+		assert_int_equal(lw_batch_there_ns(rank, batch), batch->wire_start_ns - 200000);
+	}
+	/* of MISC, waiting for the device depends on computing and is no cost of a copy */
+	assert_int_equal(rank->steps.at[2].misc_ns, 2000000);
+	assert_int_equal(lw_fit_run(run, &fit), LW_OK);
+	assert_float_equal(fit.cost[LW_FIT_COST_COPY_IN].sizes[0].mean_ns, 200000, 1);
+	/* 12 + 1.5 to 30 + 1.5 ms: the first two are seen to be there at once */
+	assert_float_equal(fit.figure[LW_FIT_OVERLAP_NS].value, 18000000, 1);
+	lw_fit_done(&fit);
+	lw_run_free(run);
+}
+
+static void without_kernels_everything_is_as_before(void **state)
+{
+	struct make_run spec = make_run_job(2, 6);
+	struct lw_run *run = run_fixture_analyze(&spec);
+	const struct lw_step *step = &run->ranks.at[0].steps.at[3];
+
+	(void)state;
+	assert_int_equal(lw_run_gpu(run), LW_OK);
+	assert_false(run->gpu.has_kernels);
+	assert_int_equal(step->time_source, LW_TIME_FROM_HOST);
+	assert_int_equal(step->host_compute_ns, step->compute_ns);
+	assert_int_equal(step->gpu.compute_ns, LW_NS_UNKNOWN);
+	assert_int_equal(run->ranks.at[0].gpu.whole.comm_ns, LW_NS_UNKNOWN);
+	lw_run_free(run);
+}
+
+/*
+ * Two communicators on two streams, calls without launches: kernels in their order. The operations 3 and 4 are of one
+ * group and have one kernel. Times in us.
+ */
+static const char ordered_sql[] =
+	"DELETE FROM batch; DELETE FROM batch_tensor; DELETE FROM collective; DELETE FROM ready; DELETE FROM wait;"
+	"DELETE FROM cycle; INSERT INTO string VALUES(900, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL'),"
+	" (901, 'ncclDevKernel_Generic');"
+	"INSERT INTO nccl_op VALUES(1, 1, 10000, 11000, 1, 5, 1, 400, -1, NULL, 2, 3, 4, 8, 1, 2),"
+	" (1, 2, 12000, 13000, 1, 6, 2, 800, -1, NULL, 1, 1, 4, 8, 1, 2),"
+	" (1, 3, 14000, 15000, 1, 5, 3, 100, -1, 9, 2, 3, 4, 8, 1, 2),"
+	" (1, 4, 15000, 16000, 1, 5, 4, 200, -1, 9, 2, 3, 4, 8, 1, 2),"
+	" (1, 5, 17000, 18000, 9, 5, 5, 50, 1, 10, 0, 0, 1, 8, 1, 2),"
+	" (1, 6, 18000, 19000, 10, 5, 6, 70, 1, 10, 0, 0, 1, 8, 1, 2),"
+	" (1, 7, 19000, 19500, 9, 5, 7, 60, 1, NULL, 0, 0, 1, 8, 1, 2);"
+	"INSERT INTO kernel VALUES(1, 10, 30000, 50000, 900, 0, 1, 20, 0, NULL, 0),"
+	" (1, 11, 31000, 60000, 900, 0, 1, 21, 0, NULL, 0), (1, 12, 50000, 70000, 900, 0, 1, 20, 0, NULL, 0),"
+	" (1, 13, 70000, 75000, 901, 0, 1, 20, 0, NULL, 0), (1, 14, 75000, 76000, 901, 0, 1, 20, 0, NULL, 0),"
+	" (1, 15, 1000, 2000, 900, 0, 1, 20, 0, NULL, 0)";
+
+static void kernels_without_launches_are_taken_in_their_order(void **state)
+{
+	struct make_run spec = make_run_job(1, 2);
+	const struct lw_gpu_rank *gpu;
+	const struct lw_rank *rank;
+	struct lw_run *run;
+
+	(void)state;
+	spec.extra_sql = ordered_sql;
+	run = run_fixture_load(&spec);
+	rank = &run->ranks.at[0];
+	gpu = &rank->gpu;
+	assert_true(run->is_plain);
+	assert_int_equal(gpu->nccl_ops.at[0].kernel_start_ns, 30000);
+	assert_int_equal(gpu->nccl_ops.at[1].kernel_end_ns, 60000);
+	assert_int_equal(gpu->nccl_ops.at[2].kernel_start_ns, 50000);
+	assert_int_equal(gpu->nccl_ops.at[3].kernel_start_ns, 50000);
+	assert_int_equal(gpu->nccl_ops.at[4].kernel_start_ns, 70000);
+	assert_int_equal(gpu->nccl_ops.at[5].kernel_start_ns, 70000);
+	assert_int_equal(gpu->nccl_ops.at[6].kernel_start_ns, 75000);
+	/* what ran before the first call is of none */
+	assert_int_equal(gpu->kernels.at[0].nccl_op, LW_NONE);
+	/* the group is one operation, so are its sends and receives; the lone send is not matched */
+	assert_int_equal(rank->batches.n, 4);
+	assert_int_equal(rank->batches.at[2].bytes, 300);
+	assert_int_equal(rank->batches.at[3].op, LW_COLL_ALLTOALL);
+	assert_int_equal(rank->batches.at[3].bytes, 50);
+	/* behind the allreduce of its stream: waits until that ends */
+	assert_int_equal(rank->batches.at[2].start_ns, 50000);
+	assert_int_equal(rank->members.at[rank->batches.at[2].first_member].ready_ns, 14000);
+	assert_int_equal(run_fixture_diag(run, "kernels taken in order"), 5);
+	assert_int_equal(run_fixture_diag(run, "point to point"), 1);
+	lw_run_free(run);
+}
+
+static void kernels_that_nobody_told_of_are_operations_all_the_same(void **state)
+{
+	struct make_run spec = make_run_job(1, 2);
+	struct lw_run *run;
+
+	(void)state;
+	spec.extra_sql =
+		"DELETE FROM batch; DELETE FROM batch_tensor; DELETE FROM collective;"
+		"INSERT INTO string VALUES(900, 'ncclDevKernel_AllReduce_Sum_f32_TREE_LL');"
+		"INSERT INTO kernel VALUES(1, 10, 30000, 50000, 900, 0, 1, 20, 0, NULL, 0)";
+	run = run_fixture_load(&spec);
+	assert_int_equal(run->ranks.at[0].gpu.nccl_ops.n, 1);
+	assert_int_equal(run->ranks.at[0].gpu.nccl_ops.at[0].algorithm, LW_NCCL_ALGORITHM_TREE);
+	assert_int_equal(run->ranks.at[0].batches.n, 1);
+	assert_int_equal(run->ranks.at[0].batches.at[0].op, LW_COLL_ALLREDUCE);
+	assert_true(run->ranks.at[0].batches.at[0].flags & LW_COLL_NO_BYTES);
+	lw_run_free(run);
+}
+
+/* A run file may come from anybody. */
+static const char damaged_sql[] =
+	"INSERT INTO string VALUES(900, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL');"
+	"INSERT INTO kernel VALUES(1, 1, 100, 50, 900, 0, 1, 20, 0, NULL, 0),"
+	" (1, 2, -5, 50, 900, 0, 1, 20, 0, NULL, 0), (1, 3, 5, 9223372036854775807, 900, 0, 1, 20, 0, NULL, 0),"
+	" (99, 4, 5, 6, 900, 0, 1, 20, 0, NULL, 0),"
+	" (1, 5, 1100000000, 1200000000, 12345, -1, -1, 9999999999, -7, -7, 123456),"
+	" (1, 6, 1100000000, 1200000000, 900, 0, 1, 20, 7, NULL, 0),"
+	" (1, 7, 1100000000, 1100000000, NULL, 0, 1, 20, 7, NULL, 0);"
+	"INSERT INTO copy VALUES(1, 8, 1100000000, 1200000000, 77, -9, 0, 1, 7, 7, 0, 0);"
+	"INSERT INTO gpu_sync VALUES(1, 9, 1100000000, 1200000000, 0, 1, NULL, NULL, 7),"
+	" (1, 10, 1100000000, 1200000000, 99, 1, 20, NULL, 7), (1, 11, 1000, 1200000000, 3, 1, 20, NULL, 7);"
+	"INSERT INTO launch VALUES(1, 12, 1100000000, 1200000000, 88, NULL, 7, -1, 1, -1, 0),"
+	" (1, 13, 1000, 1200000000, 1, 900, 7, 1, 2, 9223372036854775807, 0);"
+	"INSERT INTO nccl_op VALUES(1, 14, 1100000000, 1100000001, 99, 5, 0, -1, -9, 77, 250, 250, 300, -1, -1, 9),"
+	" (1, 15, 1000, 1100000001, 1, 5, -1, 9223372036854775807, 0, 77, 1, 1, 1, 1, 255, 0)";
+
+static void damaged_rows_are_counted_and_the_rest_is_used(void **state)
+{
+	struct make_run spec = make_run_job(2, 6);
+	const char *path = run_fixture_path("run.lapwing");
+	struct lw_run *run;
+
+	(void)state;
+	spec.extra_sql = damaged_sql;
+	make_run_write(path, &spec);
+	if (lw_run_reconstruct(&path, 1, LW_STORE_WRITE, NULL, &run) < 0)
+		fail_msg("%s", lw_error_text());
+	/* three kernels with impossible times, one of nobody; two operations with impossible sizes */
+	assert_int_equal(run_fixture_diag(run, "bad rows"), 0);
+	assert_int_equal(run_fixture_diag(run, "bad rows of GPU work"), 6);
+	assert_int_equal(run->ranks.at[0].gpu.kernels.n, 3);
+	assert_int_equal(run->ranks.at[0].gpu.nccl_ops.at[1].op, LW_NCCL_OTHER);
+	assert_int_equal(run->ranks.at[0].gpu.nccl_ops.at[1].algorithm, 0);
+	assert_int_equal(run->ranks.at[0].steps.n, 6);
+	lw_run_free(run);
+}
+
+/* ---- public traces, as papers and other tools count them ------------------------------------------- */
+
+static bool is_there(const char *path)
+{
+	if (access(path, R_OK) == 0)
+		return true;
+	print_message("%s is not here: the traces made for this test stand in\n", path);
+	return false;
+}
+
+static void check_us(double found_ns, double us)
+{
+	if (found_ns < us * 1000 - 50.5 || found_ns > us * 1000 + 50.5)
+		fail_msg("%.1f us, not %.1f", found_ns / 1000, us);
+}
+
+static void resnet50_of_two_ranks(void **state)
+{
+	const char *path = RESNET;
+	const struct lw_gpu_times *whole;
+	struct lw_run *run;
+	uint64_t elements = 0;
+
+	(void)state;
+	if (!is_there(path))
+		return;
+	run = analyze(&path, 1);
+	whole = &run->ranks.at[0].gpu.whole;
+	assert_int_equal(run->ranks.at[0].steps.n, 3);
+	for (uint32_t i = 0; i < run->ranks.at[0].steps.at[1].n_batches; i++) {
+		const struct lw_batch *batch =
+			&run->ranks.at[0].batches.at[run->ranks.at[0].steps.at[1].first_batch + i];
+
+		if (batch->op == LW_COLL_ALLREDUCE)
+			elements += batch->bytes / 4;
+	}
+	assert_int_equal(elements, 25557032);
+	check_us((double)whole->comm_sum_ns, 46876.5);
+	check_us((double)whole->compute_ns, 115655.8);
+	check_us((double)whole->hidden_ns, 7317.0);
+	check_us((double)whole->exposed_ns, 39559.5);
+	/* all of it lies in its steps */
+	assert_int_equal(run->ranks.at[0].gpu.sum.exposed_ns, whole->exposed_ns);
+	assert_int_equal(run->ranks.at[0].gpu.sum.compute_ns, whole->compute_ns);
+	lw_run_free(run);
+}
+
+static void dlrm_of_eight_ranks(void **state)
+{
+	static const int64_t nccl_us[] = {5798, 11336, 3492, 9774, 6587, 6251, 3558, 1746};
+	static const int64_t compute_us[] = {1034, 1246, 1068, 1240, 1126, 1041, 1051, 1059};
+	char traces[128], command[512];
+	const char *path = traces;
+	int64_t late_ns[8];
+	struct lw_run *run;
+
+	(void)state;
+	if (!is_there(DLRM))
+		return;
+	snprintf(traces, sizeof(traces), "%s", run_fixture_path("dlrm_kineto"));
+	snprintf(command, sizeof(command), "mkdir -p %s && tar xzf %s -C %s --strip-components=1",
+		path, DLRM, path);
+	assert_int_equal(system(command), 0);
+	run = analyze(&path, 1);
+	assert_int_equal(run->ranks.n, 8);
+	for (size_t r = 0; r < 8; r++) {
+		assert_int_equal(run->ranks.at[r].gpu.whole.comm_sum_ns, nccl_us[r] * 1000);
+		assert_int_equal(run->ranks.at[r].gpu.whole.compute_ns, compute_us[r] * 1000);
+	}
+	assert_int_equal(run->groups.n, 8);
+	assert_true(lw_run_computed(run, 0, late_ns));
+	for (size_t r = 0; r < 7; r++)
+		assert_true(late_ns[r] < late_ns[7]);
+	for (size_t g = 0; g < run->groups.n; g++)
+		assert_int_equal(run->groups.at[g].n_ranks, 8);
+	lw_run_free(run);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(steps_are_measured_by_the_unions_of_kernels),
+		cmocka_unit_test(a_collective_is_ready_when_the_device_has_computed_what_it_needs),
+		cmocka_unit_test(backward_is_told_on_the_devices_own_clock),
+		cmocka_unit_test(the_rank_whose_kernel_is_shortest_came_last),
+		cmocka_unit_test(sums_are_by_name_and_by_operation),
+		cmocka_unit_test(a_broadcast_before_the_forward_pass_is_no_gradient),
+		cmocka_unit_test(overlap_is_lost_where_the_host_waited_before_it_launched),
+		cmocka_unit_test(no_more_is_lost_than_the_host_waited),
+		cmocka_unit_test(what_may_have_had_to_wait_is_not_lost),
+		cmocka_unit_test(horovods_batches_have_the_kernels_that_were_launched_for_them),
+		cmocka_unit_test(a_gradient_can_be_sent_when_the_device_has_computed_it),
+		cmocka_unit_test(without_kernels_everything_is_as_before),
+		cmocka_unit_test(kernels_without_launches_are_taken_in_their_order),
+		cmocka_unit_test(kernels_that_nobody_told_of_are_operations_all_the_same),
+		cmocka_unit_test(damaged_rows_are_counted_and_the_rest_is_used),
+		cmocka_unit_test(resnet50_of_two_ranks),
+		cmocka_unit_test(dlrm_of_eight_ranks),
+	};
+
+	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);
+}
