@@ -114,6 +114,26 @@ def nvtx_within_a_call_names_it_and_counts_nothing():
     assert {op["source"] for op in ops(only)} == {3} and len(ops(only)) == len([mark for mark in marks if "All" in mark or "Bro" in mark or "Send" in mark]) - 1
 
 
+def kernels_are_of_the_operation_that_launched_them():
+    """CUPTI (its double) ties a kernel to the call, and of a group to its first operation, in which NCCL launches."""
+    cuda = str(traced.BUILD / "tests" / "cuda")
+    extra = {**STUB, "LD_LIBRARY_PATH": f"{STUB['LD_LIBRARY_PATH']}:{cuda}", "FAKE_CUDA": f"{cuda}/libcudart.so.13"}
+    plain = subprocess.run(API, env={**os.environ, **extra}, capture_output=True, text=True)
+    job = traced.run(API, **extra)
+    assert (job.code, job.stdout) == (0, plain.stdout), job.stderr
+    process = job.only()
+    launches = {launch["correlation"]: launch for launch in rings.of_kind(process, "LAUNCH")}
+    made_for = {}
+    for kernel in rings.of_kind(process, "KERNEL"):
+        launch = launches[kernel["correlation"]]
+        assert launch["made_for"] == 1, launch
+        made_for.setdefault(kernel["name"], []).append(launch["for_serial"])
+    found = ops(process)
+    assert sorted(made_for["ncclDevKernel_AllReduce_Sum_f32_RING_LL"]) == [op["serial"] for op in found if op["op"] == ALLREDUCE]
+    group = next(op["group"] for op in found if op["group"])
+    assert made_for["ncclDevKernel_SendRecv"] == [min(op["serial"] for op in found if op["group"] == group)], made_for
+
+
 def the_hook_can_be_off():
     job = traced.run(API, hooks="-nccl", **STUB)
     assert job.code == 0 and not job.processes, job.processes
@@ -214,6 +234,7 @@ def main():
     groups_share_a_number()
     failed_calls_say_so_and_make_nothing()
     nvtx_within_a_call_names_it_and_counts_nothing()
+    kernels_are_of_the_operation_that_launched_them()
     the_hook_can_be_off()
     without_the_plugin_a_job_has_the_same_operations()
     halves_are_named_as_nccl_names_them()
