@@ -411,7 +411,8 @@ static int join_rank(struct lw_run *run, struct lw_rank *rank, lw_load_members *
 		status = lw_load_plain(run, rank);
 	if (status == LW_OK)
 		status = run->is_plain ? lw_load_gpu_plain(rank) : lw_load_gpu_batches(run, rank);
-	return status == LW_OK ? lw_load_gpu_marks(rank) : status;
+	/* A framework has its training thread wait for every step's gradients: its host runs not ahead of the device. */
+	return status == LW_OK && run->is_plain ? lw_load_gpu_marks(rank) : status;
 }
 
 static int join_ranks(struct lw_run *run, lw_load_members *members)
