@@ -24,7 +24,7 @@ struct lw_analysis {
 struct lw_analysis_options {
 	double baseline_step_ns; /* step time of the same job on one rank, 0 = not known */
 	double forward_flop, peak_flop_per_s; /* see lw_fit_utilisation(); 0 = not known */
-	void (*progress)(const char *stage); /* called before each stage; may be NULL */
+	void (*progress)(const char *stage);  /* called before each stage; may be NULL */
 	bool is_read_only; /* results stay in memory: the collector still writes the run file */
 };
 

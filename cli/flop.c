@@ -27,15 +27,19 @@ int lw_flop_parse(const char *text, double *ret_flop)
 	return LW_OK;
 }
 
-/* The last word of @line. */
-static char *last_word(char *line)
+/* The last word of @line, which is cut behind it; NULL: it has none. */
+static const char *last_word(char *line)
 {
-	char *word = NULL;
+	static const char spaces[] = " \t,";
+	size_t end = strcspn(line, "#\r\n"), start;
 
-	line[strcspn(line, "#\r\n")] = '\0';
-	for (char *at = strtok(line, " \t,"); at; at = strtok(NULL, " \t,"))
-		word = at;
-	return word;
+	while (end && strchr(spaces, line[end - 1]))
+		end--;
+	start = end;
+	while (start && !strchr(spaces, line[start - 1]))
+		start--;
+	line[end] = '\0';
+	return start < end ? line + start : NULL;
 }
 
 int lw_flop_read(const char *text, double *ret_flop)

@@ -105,8 +105,8 @@ static void record_op(void *context, const struct lw_ddp_op *op)
 			.thread_id = r * 10 + op->bucket % 2,
 			.step = (int32_t)op->step,
 			.group = (int32_t)recorder->run->groups.n};
-		struct lw_member member = {
-			op->bucket, op->bytes, on_clock(recorder, r, op->queued_ns[r])};
+		struct lw_member member = {op->bucket, op->bytes,
+			on_clock(recorder, r, op->queued_ns[r]), LW_NS_UNKNOWN};
 
 		lw_vec_push(&rank->members, member);
 		group.batch_of_rank[r] = (int32_t)rank->batches.n;

@@ -119,7 +119,8 @@ static void record_batch(void *context, const struct lw_hvd_batch *batch)
 			struct lw_member member = {t, recorder->spec->bytes[t],
 				ORIGIN_NS + recorder->start_ns[r] +
 					recorder->input
-						->ready_ns[row * recorder->spec->n_tensors + t]};
+						->ready_ns[row * recorder->spec->n_tensors + t],
+				LW_NS_UNKNOWN};
 
 			if (member.ready_ns > group.last_ready_ns)
 				group.last_ready_ns = member.ready_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What GPU work says of a run: figures of small traces counted by hand, of public ones as others counted them. */
+/* What GPU work says of a run: figures of small traces and of rows as the tracer writes them, counted by hand. */
 #include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
@@ -9,57 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "analyzer/analyzer.h"
-#include "analyzer/import/import.h"
 #include "tests/lib/run_fixture.h"
-
-#define DATA   LAPWING_SOURCE_DIR "/tests/data/kineto/"
-#define PUBLIC LAPWING_SOURCE_DIR "/../shared/samples/public/"
-#define RESNET PUBLIC "hta_nccl_resnet50_2rank.json.gz"
-#define DLRM   PUBLIC "param_dlrm_kineto_8rank.tar.gz"
-
-static struct lw_run *analyze(const char *const *paths, size_t n_paths)
-{
-	char output[128];
-	const char *path = output;
-	struct lw_import_summary summary;
-	struct lw_run *run;
-
-	snprintf(output, sizeof(output), "%s", run_fixture_path("imported.lapwing"));
-	if (lw_import(paths, n_paths, NULL, path, NULL, NULL, &summary) < 0 ||
-		lw_run_reconstruct(&path, 1, LW_STORE_WRITE, NULL, &run) < 0)
-		fail_msg("%s", lw_error_text());
-	return run;
-}
-
-static struct lw_run *two_ranks(void)
-{
-	const char *paths[] = {DATA "rank0.json", DATA "rank1.json"};
-
-	return analyze(paths, 2);
-}
-
-/* A trace of @events, of rank 0 of 1. */
-static struct lw_run *analyze_events(const char *events)
-{
-	char input[128];
-	const char *path = input;
-	FILE *file;
-
-	snprintf(input, sizeof(input), "%s", run_fixture_path("rank0.json"));
-	file = fopen(path, "w");
-
-	assert_non_null(file);
-	fprintf(file,
-		"{\"schemaVersion\": 1, \"distributedInfo\": {\"rank\": 0, \"world_size\": 1}, \"traceEvents\": [%s]}",
-		events);
-	assert_int_equal(fclose(file), 0);
-	return analyze(&path, 1);
-}
+#include "tests/unit/gpu_run.h"
 
 static void check_times(const struct lw_gpu_times *times, const int64_t *us)
 {
@@ -85,7 +40,7 @@ static void check_times(const struct lw_gpu_times *times, const int64_t *us)
  */
 static void steps_are_measured_by_the_unions_of_kernels(void **state)
 {
-	struct lw_run *run = two_ranks();
+	struct lw_run *run = gpu_run_two_ranks();
 	const struct lw_rank *rank = &run->ranks.at[0];
 
 	(void)state;
@@ -108,7 +63,7 @@ static void steps_are_measured_by_the_unions_of_kernels(void **state)
 /* bn alone had to be done for the allreduce: ready at 250, on the wire at 300. */
 static void a_collective_is_ready_when_the_device_has_computed_what_it_needs(void **state)
 {
-	struct lw_run *run = two_ranks();
+	struct lw_run *run = gpu_run_two_ranks();
 	const struct lw_rank *rank = &run->ranks.at[0];
 	const struct lw_step *step = &rank->steps.at[0];
 	const struct lw_batch *batch = &rank->batches.at[0];
@@ -137,7 +92,7 @@ static void a_collective_is_ready_when_the_device_has_computed_what_it_needs(voi
 
 static void backward_is_told_on_the_devices_own_clock(void **state)
 {
-	struct lw_run *run = two_ranks();
+	struct lw_run *run = gpu_run_two_ranks();
 	struct lw_fit fit;
 
 	(void)state;
@@ -162,10 +117,26 @@ static void backward_is_told_on_the_devices_own_clock(void **state)
 	lw_run_free(run);
 }
 
+/* A CUDA graph launches all at once: what was over when the allreduce began is what it needed. */
+static void within_a_graph_a_collective_is_ready_behind_the_kernels_before_it(void **state)
+{
+	struct lw_run *run = gpu_run_of_events(CALL("cudaGraphLaunch", 1, 10, 5) "," KERNEL(
+		"one", 1, 7, 20, 30) "," KERNEL("two", 1, 7, 60, 40) "," KERNEL(REDUCE, 1, 20, 105,
+		50) "," KERNEL("three", 1, 7, 100, 100));
+	const struct lw_rank *rank = &run->ranks.at[0];
+
+	(void)state;
+	assert_int_equal(rank->batches.n, 1);
+	assert_int_equal(rank->members.at[0].computed_ns, 90000); /* the trace begins at 10 */
+	assert_int_equal(rank->batches.at[0].start_ns, 90000);
+	assert_int_equal(rank->batches.at[0].wire_start_ns, 95000);
+	lw_run_free(run);
+}
+
 /* In the second step rank 1's allreduce takes 200, rank 0's 300: it had waited 100 for rank 1. */
 static void the_rank_whose_kernel_is_shortest_came_last(void **state)
 {
-	struct lw_run *run = two_ranks();
+	struct lw_run *run = gpu_run_two_ranks();
 	int64_t computed_ns[2];
 
 	(void)state;
@@ -198,7 +169,7 @@ static struct lw_gpu_name name_of(const struct lw_run *run, const char *name)
 
 static void sums_are_by_name_and_by_operation(void **state)
 {
-	struct lw_run *run = two_ranks();
+	struct lw_run *run = gpu_run_two_ranks();
 	struct lw_gpu_name sgemm = name_of(run, "sgemm");
 	const struct lw_nccl_sum *sum = run->gpu.nccl.at;
 	const struct lw_gpu_stream *stream;
@@ -224,21 +195,11 @@ static void sums_are_by_name_and_by_operation(void **state)
 	lw_run_free(run);
 }
 
-#define EVENT(cat, name, tid, ts, dur, args)                                                       \
-	"{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"pid\":1,\"tid\":" #tid          \
-	",\"ts\":" #ts ",\"dur\":" #dur ",\"args\":{" args "}}"
-#define CALL(name, c, ts, dur) EVENT("cuda_runtime", name, 1, ts, dur, "\"correlation\":" #c)
-#define KERNEL(name, c, s, ts, dur)                                                                \
-	EVENT("kernel", name, s, ts, dur,                                                          \
-		"\"device\":0,\"context\":1,\"stream\":" #s ",\"correlation\":" #c)
-#define REDUCE    "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
-#define BROADCAST "ncclDevKernel_Broadcast_RING_LL"
-
 /* DDP broadcasts buffers before the forward pass: gradients are what is allreduced. */
 static void a_broadcast_before_the_forward_pass_is_no_gradient(void **state)
 {
-	struct lw_run *run = analyze_events(EVENT("user_annotation", "ProfilerStep#1", 1, 0, 1000,
-		"") "," CALL("cudaLaunchKernel", 1, 5, 2) "," KERNEL(BROADCAST, 1, 20, 10,
+	struct lw_run *run = gpu_run_of_events(EVENT("user_annotation", "ProfilerStep#1", 1, 0,
+		1000, "") "," CALL("cudaLaunchKernel", 1, 5, 2) "," KERNEL(BROADCAST, 1, 20, 10,
 		5) "," CALL("cudaLaunchKernel", 2, 20, 2) "," KERNEL("one", 2, 7, 30,
 		500) "," CALL("cudaLaunchKernel", 3, 40, 2) "," KERNEL(REDUCE, 3, 20, 540, 100));
 	const struct lw_step *step = &run->ranks.at[0].steps.at[0];
@@ -248,86 +209,6 @@ static void a_broadcast_before_the_forward_pass_is_no_gradient(void **state)
 	assert_int_equal(step->n_batches, 2);
 	assert_int_equal(step->first_ready_ns, 530000);
 	assert_int_equal(step->last_ready_ns, 530000);
-	lw_run_free(run);
-}
-
-/* ---- overlap lost to synchronisation ---------------------------------------------------------------- */
-
-/* One kernel 100..200, an allreduce 150..600, then a wait of the host 30..400 and only after it the next kernel 420..520. */
-#define BEFORE                                                                                     \
-	CALL("cudaLaunchKernel", 1, 10, 5)                                                         \
-	"," KERNEL("one", 1, 7, 100, 100) "," CALL("cudaLaunchKernelExC", 2, 20, 5) "," KERNEL(    \
-		REDUCE, 2, 20, 150, 450)
-#define AFTER "," CALL("cudaLaunchKernel", 4, 410, 5) "," KERNEL("two", 4, 7, 420, 100)
-
-static void overlap_is_lost_where_the_host_waited_before_it_launched(void **state)
-{
-	struct lw_run *run =
-		analyze_events(BEFORE "," CALL("cudaEventSynchronize", 3, 30, 370) AFTER);
-	const struct lw_gpu_rank *gpu = &run->ranks.at[0].gpu;
-	const struct lw_gpu_lost *lost = run->gpu.lost.at;
-
-	(void)state;
-	assert_true(gpu->has_syncs);
-	assert_int_equal(run->gpu.n_lost, 1);
-	/* kernel two could have begun at 420 - 370 = 50, but one ran until 200 */
-	assert_int_equal(lost->start_ns, 190000); /* the trace begins at 10 */
-	assert_int_equal(lost->end_ns, 410000);
-	assert_int_equal(lost->exposed_ns, 220000);
-	assert_int_equal(gpu->whole.sync_lost_ns, 220000);
-	assert_int_equal(gpu->launches.at[lost->launch].correlation, 3);
-	assert_int_equal(gpu->kernels.at[lost->kernel].correlation, 4);
-	assert_int_equal(gpu->kernels.at[lost->comm].correlation, 2);
-	/* 150..600 less 150..200 and 420..520 */
-	assert_int_equal(gpu->whole.exposed_ns, 300000);
-	lw_run_free(run);
-}
-
-static void no_more_is_lost_than_the_host_waited(void **state)
-{
-	struct lw_run *run =
-		analyze_events(BEFORE "," CALL("cudaStreamSynchronize", 3, 340, 60) AFTER);
-
-	(void)state;
-	assert_int_equal(run->gpu.n_lost, 1);
-	assert_int_equal(run->ranks.at[0].gpu.whole.sync_lost_ns, 60000);
-	lw_run_free(run);
-	/* a copy to the host that returned when it was done waits too; one that returned before does not */
-	run = analyze_events(BEFORE "," CALL("cudaMemcpyAsync", 3, 340, 60) "," EVENT("gpu_memcpy",
-		"Memcpy DtoH (Device -> Pageable)", 7, 390, 5, "\"stream\":7,\"correlation\":3")
-			AFTER);
-	assert_int_equal(run->ranks.at[0].gpu.whole.sync_lost_ns, 60000);
-	lw_run_free(run);
-	run = analyze_events(BEFORE "," CALL("cudaMemcpyAsync", 3, 340, 60) "," EVENT("gpu_memcpy",
-		"Memcpy DtoH (Device -> Pinned)", 7, 401, 5, "\"stream\":7,\"correlation\":3")
-			AFTER);
-	assert_int_equal(run->ranks.at[0].gpu.whole.sync_lost_ns, 0);
-	lw_run_free(run);
-}
-
-static void what_may_have_had_to_wait_is_not_lost(void **state)
-{
-	/* the next kernel's stream was told to wait, for all that is known for the allreduce */
-	struct lw_run *run = analyze_events(BEFORE "," CALL("cudaStreamWaitEvent", 5, 25,
-		2) "," CALL("cudaEventSynchronize", 3, 30, 370) AFTER);
-
-	(void)state;
-	assert_int_equal(run->gpu.n_lost, 0);
-	assert_int_equal(run->gpu.n_lost_unclear, 1);
-	assert_int_equal(run->ranks.at[0].gpu.whole.sync_lost_ns, 0);
-	lw_run_free(run);
-	/* it is known that it was another stream */
-	run = analyze_events(BEFORE "," CALL("cudaStreamWaitEvent", 5, 25, 2) "," EVENT("cuda_sync",
-		"Stream Wait Event", 20, 25, 2,
-		"\"stream\":20,\"device\":0,\"context\":1,\"correlation\":5") "," CALL("cudaEventSynchronize",
-		3, 30, 370) AFTER);
-	assert_int_equal(run->gpu.n_lost, 1);
-	assert_int_equal(run->ranks.at[0].gpu.syncs.n, 2);
-	lw_run_free(run);
-	/* nobody waited: the host was busy with something else */
-	run = analyze_events(BEFORE AFTER);
-	assert_int_equal(run->gpu.n_lost + run->gpu.n_lost_unclear, 0);
-	assert_false(run->ranks.at[0].gpu.has_syncs);
 	lw_run_free(run);
 }
 
@@ -551,104 +432,22 @@ static void damaged_rows_are_counted_and_the_rest_is_used(void **state)
 	lw_run_free(run);
 }
 
-/* ---- public traces, as papers and other tools count them ------------------------------------------- */
-
-static bool is_there(const char *path)
-{
-	if (access(path, R_OK) == 0)
-		return true;
-	print_message("%s is not here: the traces made for this test stand in\n", path);
-	return false;
-}
-
-static void check_us(double found_ns, double us)
-{
-	if (found_ns < us * 1000 - 50.5 || found_ns > us * 1000 + 50.5)
-		fail_msg("%.1f us, not %.1f", found_ns / 1000, us);
-}
-
-static void resnet50_of_two_ranks(void **state)
-{
-	const char *path = RESNET;
-	const struct lw_gpu_times *whole;
-	struct lw_run *run;
-	uint64_t elements = 0;
-
-	(void)state;
-	if (!is_there(path))
-		return;
-	run = analyze(&path, 1);
-	whole = &run->ranks.at[0].gpu.whole;
-	assert_int_equal(run->ranks.at[0].steps.n, 3);
-	for (uint32_t i = 0; i < run->ranks.at[0].steps.at[1].n_batches; i++) {
-		const struct lw_batch *batch =
-			&run->ranks.at[0].batches.at[run->ranks.at[0].steps.at[1].first_batch + i];
-
-		if (batch->op == LW_COLL_ALLREDUCE)
-			elements += batch->bytes / 4;
-	}
-	assert_int_equal(elements, 25557032);
-	check_us((double)whole->comm_sum_ns, 46876.5);
-	check_us((double)whole->compute_ns, 115655.8);
-	check_us((double)whole->hidden_ns, 7317.0);
-	check_us((double)whole->exposed_ns, 39559.5);
-	/* all of it lies in its steps */
-	assert_int_equal(run->ranks.at[0].gpu.sum.exposed_ns, whole->exposed_ns);
-	assert_int_equal(run->ranks.at[0].gpu.sum.compute_ns, whole->compute_ns);
-	lw_run_free(run);
-}
-
-static void dlrm_of_eight_ranks(void **state)
-{
-	static const int64_t nccl_us[] = {5798, 11336, 3492, 9774, 6587, 6251, 3558, 1746};
-	static const int64_t compute_us[] = {1034, 1246, 1068, 1240, 1126, 1041, 1051, 1059};
-	char traces[128], command[512];
-	const char *path = traces;
-	int64_t late_ns[8];
-	struct lw_run *run;
-
-	(void)state;
-	if (!is_there(DLRM))
-		return;
-	snprintf(traces, sizeof(traces), "%s", run_fixture_path("dlrm_kineto"));
-	snprintf(command, sizeof(command), "mkdir -p %s && tar xzf %s -C %s --strip-components=1",
-		path, DLRM, path);
-	assert_int_equal(system(command), 0);
-	run = analyze(&path, 1);
-	assert_int_equal(run->ranks.n, 8);
-	for (size_t r = 0; r < 8; r++) {
-		assert_int_equal(run->ranks.at[r].gpu.whole.comm_sum_ns, nccl_us[r] * 1000);
-		assert_int_equal(run->ranks.at[r].gpu.whole.compute_ns, compute_us[r] * 1000);
-	}
-	assert_int_equal(run->groups.n, 8);
-	assert_true(lw_run_computed(run, 0, late_ns));
-	for (size_t r = 0; r < 7; r++)
-		assert_true(late_ns[r] < late_ns[7]);
-	for (size_t g = 0; g < run->groups.n; g++)
-		assert_int_equal(run->groups.at[g].n_ranks, 8);
-	lw_run_free(run);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_are_measured_by_the_unions_of_kernels),
 		cmocka_unit_test(a_collective_is_ready_when_the_device_has_computed_what_it_needs),
 		cmocka_unit_test(backward_is_told_on_the_devices_own_clock),
+		cmocka_unit_test(within_a_graph_a_collective_is_ready_behind_the_kernels_before_it),
 		cmocka_unit_test(the_rank_whose_kernel_is_shortest_came_last),
 		cmocka_unit_test(sums_are_by_name_and_by_operation),
 		cmocka_unit_test(a_broadcast_before_the_forward_pass_is_no_gradient),
-		cmocka_unit_test(overlap_is_lost_where_the_host_waited_before_it_launched),
-		cmocka_unit_test(no_more_is_lost_than_the_host_waited),
-		cmocka_unit_test(what_may_have_had_to_wait_is_not_lost),
 		cmocka_unit_test(horovods_batches_have_the_kernels_that_were_launched_for_them),
 		cmocka_unit_test(a_gradient_can_be_sent_when_the_device_has_computed_it),
 		cmocka_unit_test(without_kernels_everything_is_as_before),
 		cmocka_unit_test(kernels_without_launches_are_taken_in_their_order),
 		cmocka_unit_test(kernels_that_nobody_told_of_are_operations_all_the_same),
 		cmocka_unit_test(damaged_rows_are_counted_and_the_rest_is_used),
-		cmocka_unit_test(resnet50_of_two_ranks),
-		cmocka_unit_test(dlrm_of_eight_ranks),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_run.h - runs of profiler traces that went through the stages. */
+#ifndef LAPWING_TESTS_UNIT_GPU_RUN_H
+#define LAPWING_TESTS_UNIT_GPU_RUN_H
+
+#include "analyzer/analyzer.h"
+
+/** gpu_run_import() - import @paths, run every stage. */
+struct lw_run *gpu_run_import(const char *const *paths, size_t n_paths);
+
+/** gpu_run_two_ranks() - of tests/data/kineto. */
+struct lw_run *gpu_run_two_ranks(void);
+
+/** gpu_run_of_events() - a trace of @events, of rank 0 of 1. */
+struct lw_run *gpu_run_of_events(const char *events);
+
+#define EVENT(cat, name, tid, ts, dur, args)                                                       \
+	"{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"pid\":1,\"tid\":" #tid          \
+	",\"ts\":" #ts ",\"dur\":" #dur ",\"args\":{" args "}}"
+#define CALL(name, c, ts, dur) EVENT("cuda_runtime", name, 1, ts, dur, "\"correlation\":" #c)
+#define KERNEL(name, c, s, ts, dur)                                                                \
+	EVENT("kernel", name, s, ts, dur,                                                          \
+		"\"device\":0,\"context\":1,\"stream\":" #s ",\"correlation\":" #c)
+#define REDUCE    "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+#define BROADCAST "ncclDevKernel_Broadcast_RING_LL"
+
+#endif /* LAPWING_TESTS_UNIT_GPU_RUN_H */
