@@ -206,10 +206,12 @@ struct lw_net_account { /* network: bytes of one NIC, or RDMA port; NAN where it
 	double other_step_bytes; /* both directions, a counted step; NAN */
 	struct lw_net_foreign {
 		double tx_frac,
-			rx_frac; /* other's part of what it moved in the counted steps; NAN */
+			rx_frac; /* other's part of what it moved in the counted steps; NAN: not known, or hardly anything moved that way */
 		/* median of the steps in which others had a good part of it, and of the rest; NAN = too few */
 		double with_ns, without_ns;
 		uint32_t n_with, n_without;
+		bool is_resolved;     /* steps are of some readings; else none is of either kind */
+		double resolution_ns; /* of what tells what moved; NAN */
 	} foreign;
 	/* of an RDMA port: packets of what libibverbs was asked for, its acknowledgements at most; beyond; NAN */
 	double job_tx_packets, job_rx_packets, other_tx_packets, other_rx_packets;

@@ -113,34 +113,55 @@ static double counted_frac(
 	return bytes > before ? 1 - before / bytes : 0;
 }
 
-struct headers {
-	double n_tx, n_rx, bytes; /* segments of the job's; of one of them */
-	bool is_counted;
-};
-
-/* Of a segment that fills a frame. */
-static double full_payload_bytes(const struct lw_nic *nic, const struct lw_tcp_end *end)
+double lw_net_full_payload_bytes(const struct lw_nic *nic, const struct lw_tcp_end *end)
 {
 	return (nic->mtu_bytes > 200 ? (double)nic->mtu_bytes : 1500) + ETHERNET_BYTES -
 	       lw_net_header_bytes(end, false);
 }
 
-static void add_segments(struct headers *headers, const struct lw_nic *nic,
-	const struct lw_tcp_end *end, double tx_frac, double rx_frac)
+struct headers {
+	double n_tx, n_rx, bytes; /* segments of the job's; of one of them */
+	bool is_counted;
+};
+
+/* Of the job: since the NIC was first read. Of others: since they were. */
+static double segments(const struct lw_nic *nic, const struct lw_tcp_end *end, enum lw_end_way way,
+	bool *ret_is_counted)
 {
-	const struct lw_tcp_reading *last = end->tcp.n ? &end->tcp.at[end->tcp.n - 1] : NULL;
+	const struct lw_nic_series *series =
+		lw_net_series(nic, way == LW_END_SENT ? "tx_bytes" : "rx_bytes");
+	int64_t from_ns = series ? series->readings.at[0].at_ns : INT64_MIN;
+	double n, bytes;
+
+	if (!end->process_id)
+		from_ns = end->is_older ? end->tcp.at[0].at_ns : INT64_MIN;
+	n = lw_net_segments(end, way, from_ns, INT64_MAX);
+	*ret_is_counted = !isnan(n);
+	if (!isnan(n))
+		return n;
+	bytes = way == LW_END_SENT ? lw_net_sent_total(end) : lw_net_received_total(end);
+	if (end->process_id)
+		bytes *= counted_frac(nic, end, way == LW_END_SENT, bytes);
+	return ceil(bytes / lw_net_full_payload_bytes(nic, end));
+}
+
+double lw_net_account_header_bytes(
+	const struct lw_nic *nic, const struct lw_tcp_end *end, enum lw_end_way way)
+{
+	bool is_counted;
+
+	return lw_net_header_bytes(end, nic->is_loopback) * segments(nic, end, way, &is_counted);
+}
+
+static void add_segments(
+	struct headers *headers, const struct lw_nic *nic, const struct lw_tcp_end *end)
+{
+	bool is_counted[2];
 
 	headers->bytes = fmax(headers->bytes, lw_net_header_bytes(end, nic->is_loopback));
-	if (last && last->n_segments_out >= 0 && last->n_segments_in >= 0) {
-		headers->n_tx += (double)last->n_segments_out * tx_frac;
-		headers->n_rx += (double)last->n_segments_in * rx_frac;
-		return;
-	}
-	double full_bytes = full_payload_bytes(nic, end);
-
-	headers->is_counted = false;
-	headers->n_tx += ceil(lw_net_sent_total(end) * tx_frac / full_bytes);
-	headers->n_rx += ceil(lw_net_received_total(end) * rx_frac / full_bytes);
+	headers->n_tx += segments(nic, end, LW_END_SENT, &is_counted[0]);
+	headers->n_rx += segments(nic, end, LW_END_RECEIVED, &is_counted[1]);
+	headers->is_counted &= is_counted[0] && is_counted[1];
 }
 
 /*
@@ -165,13 +186,15 @@ static int add_again(
 			continue;
 		is_counted[link - run->network.links.at] = true;
 		account->again_rx_bytes +=
-			link->n_retransmits * full_payload_bytes(&run->nics.at[account->nic], end);
+			link->n_retransmits *
+			lw_net_full_payload_bytes(&run->nics.at[account->nic], end);
 	}
 	free(is_counted);
 	return LW_OK;
 }
 
-static void add_job(
+/* Return: soft RoCE is in it. */
+static bool add_job(
 	const struct lw_run *run, const struct lw_net_on_nics *on, struct lw_net_account *account)
 {
 	const struct lw_nic *nic = &run->nics.at[account->nic];
@@ -179,23 +202,21 @@ static void add_job(
 
 	for (size_t i = on->first[account->nic]; i < on->first[account->nic + 1]; i++) {
 		const struct lw_tcp_end *end = &run->ends.at[on->ends[i]];
-		double sent, received, tx_frac, rx_frac;
+		double sent, received;
 
 		if (!end->process_id)
 			continue;
 		sent = lw_net_sent_total(end);
 		received = lw_net_received_total(end);
-		tx_frac = counted_frac(nic, end, true, sent);
-		rx_frac = counted_frac(nic, end, false, received);
-		account->job_tx_bytes += sent * tx_frac;
-		account->job_rx_bytes += received * rx_frac;
-		add_segments(&headers, nic, end, tx_frac, rx_frac);
+		account->job_tx_bytes += sent * counted_frac(nic, end, true, sent);
+		account->job_rx_bytes += received * counted_frac(nic, end, false, received);
+		add_segments(&headers, nic, end);
 	}
 	account->is_packet_counted = headers.is_counted;
 	/* fmin() takes the one that is known */
 	account->header_tx_bytes = headers.bytes * fmin(headers.n_tx, account->tx_packets);
 	account->header_rx_bytes = headers.bytes * fmin(headers.n_rx, account->rx_packets);
-	lw_net_add_soft_rdma(run, on, account);
+	return lw_net_add_soft_rdma(run, on, account);
 }
 
 /* Of others' bytes: what no TCP connection accounts for that was seen. */
@@ -212,7 +233,7 @@ static double unseen_bytes(const struct lw_run *run, const struct lw_net_on_nics
 		if (end->process_id)
 			continue;
 		seen_bytes += lw_net_sent_total(end) + lw_net_received_total(end);
-		add_segments(&headers, nic, end, 1, 1);
+		add_segments(&headers, nic, end);
 	}
 	seen_bytes += headers.bytes * (fmin(headers.n_tx, account->tx_packets) +
 					      fmin(headers.n_rx, account->rx_packets));
@@ -275,11 +296,12 @@ static int account_for(struct lw_run *run, const struct lw_net_on_nics *on, int3
 		.other_rx_packets = NAN,
 		.other_step_bytes = NAN,
 		.foreign = LW_NET_NO_FOREIGN};
+	bool has_soft_rdma;
 	int status;
 
 	if (account.tx_bytes + account.rx_bytes < LEAST_BYTES)
 		return LW_OK;
-	add_job(run, on, &account);
+	has_soft_rdma = add_job(run, on, &account);
 	status = add_again(run, on, &account);
 	if (status < 0)
 		return status;
@@ -289,7 +311,8 @@ static int account_for(struct lw_run *run, const struct lw_net_on_nics *on, int3
 						 account.header_rx_bytes - account.again_rx_bytes);
 	account.unseen_bytes = unseen_bytes(run, on, &account);
 	status = lw_net_find_candidates(run, on, &account);
-	if (status == LW_OK)
+	/* when its packets were on the wire requests do not tell, nor when acknowledgements were */
+	if (status == LW_OK && !has_soft_rdma)
 		status = lw_net_find_foreign(run, on, &account);
 	if (status == LW_OK)
 		status = lw_vec_push(&run->network.accounts, account);
@@ -301,7 +324,7 @@ static int account_for(struct lw_run *run, const struct lw_net_on_nics *on, int3
 /* What a word of a counter's name begins with that stands still where all is well; drivers choose their names. */
 static const char *const troubles[] = {"drop", "discard", "err", "pause", "ecn", "cnp",
 	"out_of_seq", "duplicate", "exceeded", "retrans", "timeout", "overrun", "link_downed",
-	"out_of_buffer"};
+	"out_of_buffer", "wait", "slow_restart"};
 
 static bool is_trouble(const char *name)
 {
