@@ -233,10 +233,11 @@ struct lw_run {
 	lw_vec(struct lw_host_cores) cores; /* cores: by first rank */
 	double core_wait_frac; /* cores: the most of the contended hosts, 0 = none: computing depends on settings */
 	double core_crowd_frac; /* cores: there, of the ranks that compute on cores, more than cores / cores; 0 = none */
-	lw_vec(struct lw_nic) nics;          /* load: by store, id */
-	lw_vec(struct lw_tcp_end) ends;      /* load */
-	lw_vec(struct lw_packet_flow) flows; /* load */
-	struct lw_network network;           /* network */
+	lw_vec(struct lw_nic) nics;                 /* load: by store, id */
+	lw_vec(struct lw_tcp_end) ends;             /* load */
+	lw_vec(struct lw_packet_flow) flows;        /* load */
+	lw_vec(struct lw_capture_gap) capture_gaps; /* load: by store, capture, start */
+	struct lw_network network;                  /* network */
 	lw_vec(struct lw_diag) diags;
 	int32_t size;       /* ranks of the job; >= ranks.n */
 	bool is_size_known; /* else it is the least that there are */

@@ -116,6 +116,15 @@ struct lw_packet_flow { /* one direction between two ends, as captured */
 	lw_vec(struct lw_packet_bin) bins; /* of flows of the job only, by bin_ns */
 };
 
+struct lw_capture_gap { /* in which a capture is incomplete */
+	size_t store;
+	int64_t capture_id; /* of its store */
+	int64_t clock;      /* of its times; compares with that of a rank */
+	int64_t start_ns, end_ns;
+	uint64_t n; /* packets that it dropped; 0 = not known how many */
+	char device[64];
+};
+
 /* ---- network: what it says --------------------------------------------------------------------- */
 
 struct lw_net_link { /* network: from one rank to another, all their connections */

@@ -257,29 +257,32 @@ static bool is_alike(double sent_bytes, double received_bytes)
 }
 
 /* The host's end of a veth pair: what a rank's NIC in another namespace sends it receives, and the other way. */
-static bool is_far_end(const struct lw_run *run, const struct lw_nic *nic)
+static bool is_far_end(
+	const struct lw_run *run, const struct lw_net_on_nics *on, const struct lw_nic *nic)
 {
 	double tx_bytes = lw_net_growth(nic, "tx_bytes"), rx_bytes = lw_net_growth(nic, "rx_bytes");
 	const struct lw_nic *other;
 
 	if (strcmp(nic->driver, "veth") != 0 || nic->ranks.n)
 		return false;
-	lw_vec_foreach (other, &run->nics)
-		if (other->ranks.n && other->clock == nic->clock &&
-			other->namespace_key != nic->namespace_key &&
+	for (size_t i = 0; i < on->n_used; i++) {
+		other = &run->nics.at[on->used[i]];
+		if (other->clock == nic->clock && other->namespace_key != nic->namespace_key &&
 			!strcmp(other->driver, "veth") &&
 			is_alike(lw_net_growth(other, "tx_bytes"), rx_bytes) &&
 			is_alike(lw_net_growth(other, "rx_bytes"), tx_bytes))
 			return true;
+	}
 	return false;
 }
 
 /* What goes through a port of a bridge or of a bond is counted there too. */
-static bool is_accounted(const struct lw_run *run, const struct lw_nic *nic)
+static bool is_accounted(
+	const struct lw_run *run, const struct lw_net_on_nics *on, const struct lw_nic *nic)
 {
 	return !strcmp(nic->kind, "nic") && !nic->is_loopback && has_address(nic) &&
 	       lw_net_series(nic, "tx_bytes") && lw_net_series(nic, "rx_bytes") &&
-	       !is_far_end(run, nic);
+	       !is_far_end(run, on, nic);
 }
 
 static int account_for(struct lw_run *run, const struct lw_net_on_nics *on, int32_t index)
@@ -366,7 +369,7 @@ int lw_net_account(struct lw_run *run)
 	for (size_t i = 0; i < run->nics.n && status == LW_OK; i++) {
 		if (run->nics.at[i].same_as != (int32_t)i)
 			continue;
-		if (is_accounted(run, &run->nics.at[i]))
+		if (is_accounted(run, &on, &run->nics.at[i]))
 			status = account_for(run, &on, (int32_t)i);
 		else if (!strcmp(run->nics.at[i].kind, "rdma_port"))
 			status = lw_net_account_port(run, &on, (int32_t)i);

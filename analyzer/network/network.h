@@ -165,8 +165,10 @@ int lw_net_count_resent(struct lw_run *run);
 /* What the accounts of all NICs look up. */
 struct lw_net_op_times;
 struct lw_net_on_nics {
-	size_t *ends;                  /* indexes into run->ends, by NIC */
-	size_t *first;                 /* of each NIC in ends; one more for the end */
+	size_t *ends;           /* indexes into run->ends, by NIC */
+	size_t *first;          /* of each NIC in ends; one more for the end */
+	size_t *used, n_used;   /* indexes into run->nics: those that a rank has connections on */
+	size_t *ports, n_ports; /* likewise: RDMA ports that stand for others */
 	struct lw_net_op_times *times; /* by rank, made when they are asked for */
 };
 

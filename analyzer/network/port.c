@@ -197,15 +197,14 @@ static bool is_its_interface(const struct lw_run *run, const struct lw_net_on_ni
 bool lw_net_add_soft_rdma(
 	const struct lw_run *run, const struct lw_net_on_nics *on, struct lw_net_account *account)
 {
-	const struct lw_nic *nic = &run->nics.at[account->nic], *port;
+	const struct lw_nic *nic = &run->nics.at[account->nic];
 	bool has_any = false;
 
-	lw_vec_foreach (port, &run->nics) {
-		int32_t index = (int32_t)(port - run->nics.at);
+	for (size_t i = 0; i < on->n_ports; i++) {
+		int32_t index = (int32_t)on->ports[i];
 		struct moved tx = {0}, rx = {0};
 
-		if (port->same_as != index || strcmp(port->kind, "rdma_port") != 0 ||
-			!is_soft(port) || !is_its_interface(run, on, index, nic))
+		if (!is_soft(&run->nics.at[index]) || !is_its_interface(run, on, index, nic))
 			continue;
 		add_port(run, on, index, true, &tx, &rx);
 		account->job_tx_bytes += tx.bytes + tx.resent_bytes;
