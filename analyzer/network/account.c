@@ -100,17 +100,21 @@ double lw_net_received_total(const struct lw_tcp_end *end)
 	return isnan(bytes) ? lw_end_received_bytes(end) : bytes;
 }
 
-/* Part of @bytes that moved after the NIC was first read: one that joins late may have been busy before that. */
-static double counted_frac(
-	const struct lw_nic *nic, const struct lw_tcp_end *end, bool is_sent, double bytes)
+/*
+ * Payload that moved after the NIC was first read: one that joins late may have been busy before that. By the kernel's
+ * readings, which a pause has two of; the hook's samples may be a second apart.
+ */
+static double counted_bytes(
+	const struct lw_nic *nic, const struct lw_tcp_end *end, enum lw_end_way way)
 {
-	const struct lw_nic_series *series = lw_net_series(nic, is_sent ? "tx_bytes" : "rx_bytes");
+	const struct lw_nic_series *series =
+		lw_net_series(nic, way == LW_END_SENT ? "tx_bytes" : "rx_bytes");
+	int64_t from_ns = series ? series->readings.at[0].at_ns : INT64_MIN;
+	double all = way == LW_END_SENT ? lw_net_sent_total(end) : lw_net_received_total(end);
+	double bytes = lw_net_kernel_bytes(end, way, from_ns, INT64_MAX);
 	size_t hint = 0;
-	double before = series ? lw_end_bytes(end, series->readings.at[0].at_ns,
-					 is_sent ? LW_END_SENT : LW_END_RECEIVED, &hint)
-			       : 0;
 
-	return bytes > before ? 1 - before / bytes : 0;
+	return isnan(bytes) ? fmax(0, all - lw_end_bytes(end, from_ns, way, &hint)) : bytes;
 }
 
 double lw_net_full_payload_bytes(const struct lw_nic *nic, const struct lw_tcp_end *end)
@@ -139,9 +143,10 @@ static double segments(const struct lw_nic *nic, const struct lw_tcp_end *end, e
 	*ret_is_counted = !isnan(n);
 	if (!isnan(n))
 		return n;
-	bytes = way == LW_END_SENT ? lw_net_sent_total(end) : lw_net_received_total(end);
 	if (end->process_id)
-		bytes *= counted_frac(nic, end, way == LW_END_SENT, bytes);
+		bytes = counted_bytes(nic, end, way);
+	else
+		bytes = way == LW_END_SENT ? lw_net_sent_total(end) : lw_net_received_total(end);
 	return ceil(bytes / lw_net_full_payload_bytes(nic, end));
 }
 
@@ -202,14 +207,11 @@ static bool add_job(
 
 	for (size_t i = on->first[account->nic]; i < on->first[account->nic + 1]; i++) {
 		const struct lw_tcp_end *end = &run->ends.at[on->ends[i]];
-		double sent, received;
 
 		if (!end->process_id)
 			continue;
-		sent = lw_net_sent_total(end);
-		received = lw_net_received_total(end);
-		account->job_tx_bytes += sent * counted_frac(nic, end, true, sent);
-		account->job_rx_bytes += received * counted_frac(nic, end, false, received);
+		account->job_tx_bytes += counted_bytes(nic, end, LW_END_SENT);
+		account->job_rx_bytes += counted_bytes(nic, end, LW_END_RECEIVED);
 		add_segments(&headers, nic, end);
 	}
 	account->is_packet_counted = headers.is_counted;

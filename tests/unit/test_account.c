@@ -270,6 +270,33 @@ static void acknowledgements_are_no_strangers(void **state)
 	lw_run_free(run);
 }
 
+/* The hook has a sample at either end of the second, the kernel's readings say that all moved in the last tenth. */
+static void what_a_pause_hides_from_the_hook_the_kernel_tells(void **state)
+{
+	struct lw_run *run;
+
+	(void)state;
+	net_run_begin(2);
+	net_run_exchange(0, 1, 40e6);
+	net_run_add(
+		"DELETE FROM socket_sample WHERE at_ns > 0 AND at_ns < 1000000000;"
+		"UPDATE tcp_info_sample SET sent_bytes = 0, acked_bytes = 0, received_bytes = 0,"
+		" n_segments_out = 0, n_segments_in = 0 WHERE at_ns < 1000000000;");
+	for (int device = 1; device <= 2; device++)
+		for (int counter = 1; counter <= 4; counter++)
+			net_run_add(
+				"INSERT INTO counter_sample VALUES(%d, %d, 500000000, 0), (%d, %d, 1000000000, %.0f);",
+				device, counter, device, counter,
+				counter <= 2 ? 40e6 + HEADERS : 40e6 / 1448);
+	run = net_run_analyze(2);
+	for (int r = 0; r < 2; r++) {
+		assert_near(run->network.accounts.at[r].job_tx_bytes, 40e6, 1e-6);
+		assert_true(run->network.accounts.at[r].other_tx_bytes < 100e3);
+		assert_true(run->network.accounts.at[r].other_rx_bytes < 100e3);
+	}
+	lw_run_free(run);
+}
+
 static void what_was_sent_again_is_the_jobs_in_the_steps_too(void **state)
 {
 	const double again = 3000, sent = 40e6 + again * 1448;
@@ -329,6 +356,7 @@ int main(void)
 		cmocka_unit_test(what_others_have_in_the_steps_is_told),
 		cmocka_unit_test(ports_that_wait_and_slow_down_are_troubles),
 		cmocka_unit_test(acknowledgements_are_no_strangers),
+		cmocka_unit_test(what_a_pause_hides_from_the_hook_the_kernel_tells),
 		cmocka_unit_test(what_was_sent_again_is_the_jobs_in_the_steps_too),
 	};
 
