@@ -246,8 +246,11 @@ struct lw_run {
 		n_unread; /* counters, sockets, captures of which something is missing: no records of ranks */
 	uint32_t n_missing_ranks;
 	uint32_t n_duplicate_ranks; /* processes of a rank that is there already: not used */
-	bool is_closed;             /* every store was closed in order */
-	bool is_import;             /* from a timeline: one rank's view */
+	uint32_t
+		n_hung_ranks; /* load: they waited at the end for an operation that was not carried to an end, */
+	int64_t hung_ns; /* the longest so long */
+	bool is_closed;  /* every store was closed in order */
+	bool is_import;  /* from a timeline: one rank's view */
 	int64_t first_ns, last_ns;
 	bool is_plain;         /* no framework: each collective stands for a batch of its own */
 	int32_t *batch_slots;  /* match: owner of every group's batch_of_rank */

@@ -208,6 +208,7 @@ int lw_net_find_foreign(
 /* The parts, in order. Return: LW_OK or LW_ERR_NOMEM. */
 int lw_net_find_links(struct lw_run *run);
 int lw_net_find_captured(struct lw_run *run);
+int lw_net_find_gone(struct lw_run *run);
 int lw_net_account(struct lw_run *run);
 int lw_net_find_algorithm(struct lw_run *run);
 int lw_net_find_capacity(struct lw_run *run);

@@ -215,6 +215,30 @@ static void set_nic(int device, const char *direction, double bytes, double pack
 				device, ms, totals[i] * ms / 1000, direction, names[i]);
 }
 
+static void a_nic_that_goes_before_its_connections_is_said(void **state)
+{
+	const struct lw_diag *diag;
+	struct lw_run *run;
+	int n = 0;
+
+	(void)state;
+	begin_pair(0, 0);
+	/* both are gone in the end; what left by rank 1's was there for some seconds more */
+	net_run_add(
+		"UPDATE device SET gone_ns = 1000000000;"
+		"UPDATE tcp_info_sample SET at_ns = 4000000000 WHERE connection_id = 2 AND at_ns = 1000000000;");
+	run = net_run_analyze(2);
+	lw_vec_foreach (diag, &run->diags) {
+		if (strcmp(diag->kind, "device gone") != 0)
+			continue;
+		n++;
+		assert_non_null(strstr(diag->text,
+			"eth1 (rank 1, 10.0.0.2 on node1) was gone 995 ms after the start of rank 1: connections that left by it were there for another 3 s"));
+	}
+	assert_int_equal(n, 1);
+	lw_run_free(run);
+}
+
 /* InfiniBand's word for congestion: ticks that a port had to wait. */
 static void ports_that_wait_and_slow_down_are_troubles(void **state)
 {
@@ -354,6 +378,7 @@ int main(void)
 		cmocka_unit_test(many_peers_are_added_up_and_none_is_left_out),
 		cmocka_unit_test(behind_nat_connections_lead_to_nobody),
 		cmocka_unit_test(what_others_have_in_the_steps_is_told),
+		cmocka_unit_test(a_nic_that_goes_before_its_connections_is_said),
 		cmocka_unit_test(ports_that_wait_and_slow_down_are_troubles),
 		cmocka_unit_test(acknowledgements_are_no_strangers),
 		cmocka_unit_test(what_a_pause_hides_from_the_hook_the_kernel_tells),
