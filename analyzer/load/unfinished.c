@@ -130,7 +130,7 @@ static int say(struct lw_run *run, size_t r, const struct unfinished *one)
 	char ended[LW_UNIT_TEXT_BYTES], since[LW_UNIT_TEXT_BYTES], there[LW_UNIT_TEXT_BYTES];
 	char after[96] = "", unacked[96];
 
-	if (one->there_ns > one->first_ns)
+	if (one->there_ns > one->last_ns)
 		snprintf(after, sizeof(after), "; %s for another %s",
 			rank->died ? "its connections were there" : "it was there",
 			lw_ns_format((double)(one->there_ns - one->first_ns), there));
@@ -161,6 +161,8 @@ int lw_load_unfinished(struct lw_run *run)
 		one.first_ns = rank->readies.at[first].at_ns;
 		one.last_ns = rank->readies.at[rank->readies.n - 1].at_ns;
 		one.n = rank->readies.n - first;
+		if (one.there_ns < one.last_ns) /* or not known */
+			one.there_ns = one.last_ns;
 		if (!rank->died && rank->end_ns > one.there_ns)
 			one.there_ns = rank->end_ns;
 		status = find_hung(rank, &one, &is_hung);
