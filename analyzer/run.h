@@ -347,7 +347,7 @@ double lw_group_service_ns(
 bool lw_run_computed(const struct lw_run *run, size_t s, int64_t *computed_ns);
 
 /** lw_net_slow_text() - the slow link and what it costs, one sentence. Return: @text, "": there is none. (network/slow_words.c) */
-const char *lw_net_slow_text(const struct lw_run *run, char text[LW_NET_TEXT_BYTES]);
+const char *lw_net_slow_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES]);
 
 /* The stages, in order; each needs the ones before it and may be called again. */
 int lw_run_match(struct lw_run *run);   /* reconstruct/match.c */

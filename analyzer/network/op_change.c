@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * op_change.c - whether operations of one size take another time since a moment: then more than their sizes changed.
+ *
+ * Of the sizes that were run often enough before and after it the one that moved most tells.
+ */
+#include <stdlib.h>
+
+#include "analyzer/network/network.h"
+
+enum { LEAST_OPS = 4 };
+#define CHANGED_FACTOR 1.25
+
+struct timed {
+	int op;
+	bool is_after;
+	uint64_t bytes;
+	double ns;
+};
+
+static int compare_timed(const void *a, const void *b)
+{
+	const struct timed *x = a, *y = b;
+
+	if (x->op != y->op)
+		return x->op < y->op ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? -1 : 1;
+	if (x->is_after != y->is_after)
+		return x->is_after ? 1 : -1;
+	return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+static double median_ns(const struct timed *ops, size_t n)
+{
+	return n % 2 ? ops[n / 2].ns : (ops[n / 2 - 1].ns + ops[n / 2].ns) / 2;
+}
+
+/* Time after by time before, of the size that moved most. 0: there is none. */
+static double ratio_of(const struct timed *ops, size_t n)
+{
+	double ratio = 0, most_bytes = 0;
+
+	for (size_t first = 0, next; first < n; first = next) {
+		size_t after = first;
+
+		while (after < n && ops[after].op == ops[first].op &&
+			ops[after].bytes == ops[first].bytes && !ops[after].is_after)
+			after++;
+		for (next = after; next < n && ops[next].op == ops[first].op &&
+				   ops[next].bytes == ops[first].bytes;)
+			next++;
+		if (after - first < LEAST_OPS || next - after < LEAST_OPS ||
+			(double)ops[first].bytes * (double)(next - first) <= most_bytes)
+			continue;
+		most_bytes = (double)ops[first].bytes * (double)(next - first);
+		ratio = median_ns(ops + after, next - after) /
+			median_ns(ops + first, after - first);
+	}
+	return ratio;
+}
+
+int lw_net_have_ops_changed(
+	const struct lw_run *run, int32_t r, int64_t since_ns, bool is_slower, bool *ret_have)
+{
+	bool is_one_clock = lw_run_is_one_clock(run);
+	lw_vec(struct timed) ops = {0};
+	const struct lw_group *group;
+	int status = LW_OK;
+	double ratio;
+
+	lw_vec_foreach (group, &run->groups) {
+		const struct lw_batch *batch = lw_group_batch(run, group, (size_t)r);
+		struct timed one = {.op = group->op, .bytes = group->bytes};
+
+		if (!batch || status < 0 || !lw_net_is_counted(run, group))
+			continue;
+		one.ns = lw_group_service_ns(run, group, is_one_clock);
+		one.is_after = batch->start_ns >= since_ns;
+		if (one.ns > 0)
+			status = lw_vec_push(&ops, one);
+	}
+	if (ops.n)
+		qsort(ops.at, ops.n, sizeof(*ops.at), compare_timed);
+	ratio = ratio_of(ops.at, ops.n);
+	*ret_have = is_slower ? ratio >= CHANGED_FACTOR : ratio > 0 && ratio <= 1 / CHANGED_FACTOR;
+	lw_vec_free(&ops);
+	return status;
+}
