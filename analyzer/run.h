@@ -236,7 +236,8 @@ struct lw_run {
 	lw_vec(struct lw_nic) nics;          /* load: by store, id */
 	lw_vec(struct lw_tcp_end) ends;      /* load */
 	lw_vec(struct lw_packet_flow) flows; /* load */
-	struct lw_network network;           /* network */
+	int64_t tcp_list_ns; /* load: connections of others were listed so far apart, at most; 0 = not known */
+	struct lw_network network; /* network */
 	lw_vec(struct lw_diag) diags;
 	int32_t size;       /* ranks of the job; >= ranks.n */
 	bool is_size_known; /* else it is the least that there are */

@@ -358,6 +358,10 @@ const char *lw_capacity_changed_text(
 /** lw_ways_changed_text() - all ways out that changed: "of rank 2 (eth0) 20 MB/s since ..". "": none did. Return: @text. */
 const char *lw_ways_changed_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES]);
 
+/** lw_net_unseen_text() - what bytes on no connection that was seen may be. Return: @text. */
+enum { LW_UNSEEN_TEXT_BYTES = 120 };
+const char *lw_net_unseen_text(const struct lw_run *run, char text[LW_UNSEEN_TEXT_BYTES]);
+
 /** lw_at_least() - " at least" after a capacity that is that (enum lw_capacity_from), else "". */
 const char *lw_at_least(int from);
 

@@ -259,7 +259,8 @@ static bool is_worth_a_line(const struct lw_run *run, const struct lw_net_accoun
 static void print_account(FILE *out, const struct lw_run *run, const struct lw_net_account *account)
 {
 	const struct lw_nic *nic = &run->nics.at[account->nic];
-	char text[600], owner[LW_OWNER_TEXT_BYTES], unit[4][LW_UNIT_TEXT_BYTES];
+	char text[700], owner[LW_OWNER_TEXT_BYTES], unit[4][LW_UNIT_TEXT_BYTES];
+	char unseen[LW_UNSEEN_TEXT_BYTES];
 	int n;
 
 	if (is_port(run, account)) {
@@ -278,8 +279,9 @@ static void print_account(FILE *out, const struct lw_run *run, const struct lw_n
 			lw_bytes_format(account->other_step_bytes, unit[0]));
 	if (account->unseen_bytes >= LEAST_OTHER_FRAC * (account->tx_bytes + account->rx_bytes))
 		n += snprintf(text + n, sizeof(text) - (size_t)n,
-			"; %s on no TCP connection that was seen: not TCP (UDP), or too short to be listed",
-			lw_bytes_format(account->unseen_bytes, unit[0]));
+			"; %s on no TCP connection that was seen: %s",
+			lw_bytes_format(account->unseen_bytes, unit[0]),
+			lw_net_unseen_text(run, unseen));
 	if (!account->is_packet_counted)
 		snprintf(text + n, sizeof(text) - (size_t)n,
 			"; headers assumed from the MTU, segments were not counted");

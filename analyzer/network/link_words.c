@@ -51,6 +51,19 @@ const char *lw_ways_changed_text(const struct lw_run *run, char text[LW_NET_WORD
 	return text;
 }
 
+const char *lw_net_unseen_text(const struct lw_run *run, char text[LW_UNSEEN_TEXT_BYTES])
+{
+	char unit[LW_UNIT_TEXT_BYTES];
+
+	if (run->tcp_list_ns > 0)
+		snprintf(text, LW_UNSEEN_TEXT_BYTES,
+			"not TCP (UDP), or too short to be listed (every %s)",
+			lw_ns_format((double)run->tcp_list_ns, unit));
+	else
+		snprintf(text, LW_UNSEEN_TEXT_BYTES, "not TCP (UDP), or too short to be listed");
+	return text;
+}
+
 const char *lw_at_least(int from)
 {
 	return from == LW_CAPACITY_BUSY ? " at least" : "";
