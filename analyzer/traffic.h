@@ -151,7 +151,7 @@ struct lw_net_rank { /* network */
 	/* what it sends, before the network holds it up: payload and headers */
 	double capacity_bytes_per_s; /* NAN = nothing tells */
 	int capacity_from;           /* enum lw_capacity_from */
-	double at_most_bytes_per_s; /* BUSY: by the connection that was in flight longest alone; NAN */
+	double at_most_bytes_per_s; /* without what window and buffer held back; BUSY: by the connection that was in flight longest alone; NAN */
 	double capacity_before_bytes_per_s; /* it changed: until capacity_since_ns; NAN */
 	int64_t capacity_since_ns;          /* LW_NS_UNKNOWN: it did not change */
 	double used_frac; /* of it, during the steps since then, by all ranks that send by it; NAN */

@@ -249,7 +249,7 @@ static double rate_of(const struct way *way, double bytes, double ns)
 static void set_busy(struct way *way, const struct busy *busy)
 {
 	way->capacity_bytes_per_s = rate_of(way, busy->bytes, busy->ns);
-	way->at_most_bytes_per_s = rate_of(way, busy->bytes, busy->longest_ns);
+	way->at_most_bytes_per_s = rate_of(way, busy->bytes, busy->longest_ns - way->limited_ns);
 }
 
 /* A wire carries a header for each segment, which the NIC's counter has not seen where a frame was many of them. */
@@ -347,6 +347,8 @@ static int measure(struct lw_run *run, const struct lw_nic *nic, struct way *way
 		return LW_ERR_NOMEM;
 	/* less than the mean: it was busy throughout while something held it up */
 	if (way->capacity_bytes_per_s >= PLATEAU_FRAC * rate_of(way, busy.bytes, busy.ns)) {
+		way->at_most_bytes_per_s =
+			way->capacity_bytes_per_s / (1 - way->limited_ns / way->sum_ns);
 		*ret_is = true;
 		return LW_OK;
 	}

@@ -19,6 +19,8 @@ struct places {
 	const struct lw_run *run;
 	size_t n;
 	int32_t *into; /* by link: where it comes in */
+	size_t *in_links,
+		*first_in; /* links by that place; the first of each, one more for the end */
 	uint32_t *n_out, *n_in;
 	double *rank_bytes, *other_bytes; /* that came in there: of ranks, of who is no rank */
 	double *scratch;
@@ -77,9 +79,27 @@ static void find_into(struct lw_run *run, struct places *places)
 	}
 }
 
+/* Links by where they come in. */
+static void index_into(const struct lw_run *run, struct places *places)
+{
+	size_t n_links = run->network.links.n;
+
+	for (size_t l = 0; l < n_links; l++)
+		places->first_in[places->into[l] + 1]++;
+	for (size_t i = 0; i < places->n; i++)
+		places->first_in[i + 1] += places->first_in[i];
+	for (size_t l = n_links; l-- > 0;) /* ends become starts */
+		places->in_links[--places->first_in[places->into[l] + 1]] = l;
+	for (size_t i = 0; i < places->n; i++)
+		places->first_in[i] = places->first_in[i + 1];
+	places->first_in[places->n] = n_links;
+}
+
 static void places_free(struct places *places)
 {
 	free(places->into);
+	free(places->in_links);
+	free(places->first_in);
 	free(places->n_out);
 	free(places->n_in);
 	free(places->rank_bytes);
@@ -93,15 +113,18 @@ static int places_make(struct lw_run *run, struct places *places)
 
 	*places = (struct places){.run = run, .n = n};
 	places->into = calloc(run->network.links.n + 1, sizeof(*places->into));
+	places->in_links = calloc(run->network.links.n + 1, sizeof(*places->in_links));
+	places->first_in = calloc(n + 1, sizeof(*places->first_in));
 	places->n_out = calloc(n, sizeof(*places->n_out));
 	places->n_in = calloc(n, sizeof(*places->n_in));
 	places->rank_bytes = calloc(n, sizeof(*places->rank_bytes));
 	places->other_bytes = calloc(n, sizeof(*places->other_bytes));
 	places->scratch = calloc(n, sizeof(*places->scratch));
-	if (!places->into || !places->n_out || !places->n_in || !places->rank_bytes ||
-		!places->other_bytes || !places->scratch)
+	if (!places->into || !places->in_links || !places->first_in || !places->n_out ||
+		!places->n_in || !places->rank_bytes || !places->other_bytes || !places->scratch)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
 	find_into(run, places);
+	index_into(run, places);
 	return LW_OK;
 }
 
@@ -112,12 +135,6 @@ static bool is_measured(const struct lw_net_rank *rank)
 	return !isnan(rank->capacity_bytes_per_s) &&
 	       (rank->capacity_from == LW_CAPACITY_PLATEAU ||
 		       rank->capacity_from == LW_CAPACITY_BUSY);
-}
-
-static double most_bytes_per_s(const struct lw_net_rank *rank)
-{
-	return rank->capacity_from == LW_CAPACITY_BUSY ? rank->at_most_bytes_per_s
-						       : rank->capacity_bytes_per_s;
 }
 
 /* No one else is seen to send by its NIC. The rate of a NIC (plateau) has their part in it. */
@@ -145,24 +162,57 @@ static bool takes_others(const struct places *places, int32_t place)
 	return places->other_bytes[place] > OTHER_FRAC * places->rank_bytes[place];
 }
 
+/* Links are by sender: the first of @r. */
+static const struct lw_net_link *first_from(const struct lw_network *net, int32_t r)
+{
+	size_t low = 0, high = net->links.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (net->links.at[middle].from < r)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return net->links.at + low;
+}
+
+static bool is_last(const struct lw_network *net, const struct lw_net_link *link, int32_t r)
+{
+	return link == net->links.at + net->links.n || link->from != r;
+}
+
+static bool is_faster(const struct places *places, const struct lw_net_link *other,
+	const struct lw_net_link *link)
+{
+	return is_across(places->run, other) &&
+	       SLOW_FRAC * other->busy_bytes_per_s > link->busy_bytes_per_s;
+}
+
 /* Of the links of one sender this one alone is slow, and so are all that come in where it does: it is the way in. */
 static bool is_way_in(const struct places *places, const struct lw_net_link *link)
 {
 	const struct lw_network *net = &places->run->network;
 	int32_t place = places->into[link - net->links.at];
-	bool is_out_faster = false;
-	const struct lw_net_link *other;
+	const struct lw_net_link *other = first_from(net, link->from);
 
-	lw_vec_foreach (other, &net->links) {
-		bool is_faster = SLOW_FRAC * other->busy_bytes_per_s > link->busy_bytes_per_s;
-
-		if (!is_across(places->run, other) || !is_faster)
-			continue;
-		if (places->into[other - net->links.at] == place)
+	while (!is_last(net, other, link->from) && !is_faster(places, other, link))
+		other++;
+	if (is_last(net, other, link->from))
+		return false;
+	for (size_t i = places->first_in[place]; i < places->first_in[place + 1]; i++)
+		if (is_faster(places, &net->links.at[places->in_links[i]], link))
 			return false;
-		is_out_faster |= other->from == link->from;
-	}
-	return is_out_faster;
+	return true;
+}
+
+/* Held back by the other end's window or its own buffer, not by a link. */
+static double limited_ns(const struct lw_tcp_end *end)
+{
+	const struct lw_tcp_reading *last = &end->tcp.at[end->tcp.n - 1];
+
+	return fmax(0, (double)last->rwnd_limited_ns) + fmax(0, (double)last->sndbuf_limited_ns);
 }
 
 /*
@@ -189,7 +239,8 @@ static int alone_bytes_per_s(
 		if (lw_net_flight_make(end, &flight) < 0)
 			return LW_ERR_NOMEM;
 		if (end->rank == r) {
-			longest_ns = fmax(longest_ns, flight.at[flight.n - 1].moving_ns);
+			longest_ns = fmax(
+				longest_ns, flight.at[flight.n - 1].moving_ns - limited_ns(end));
 			bytes += flight.at[flight.n - 1].acked_bytes;
 		} else {
 			others_ns += flight.at[flight.n - 1].all_ns;
@@ -211,18 +262,21 @@ static int is_alone_slow(
 	const struct lw_net_link *link;
 
 	*ret_is = has_nic_alone(places->run, &net->ranks.at[r]);
-	lw_vec_foreach (link, &net->links) {
+	for (link = first_from(net, r); !is_last(net, link, r) && *ret_is; link++) {
 		int32_t place = places->into[link - net->links.at];
 		double bytes_per_s;
 
-		if (!*ret_is || link->from != r || !is_across(places->run, link))
+		if (!is_across(places->run, link))
 			continue;
 		*ret_is = !takes_others(places, place) && !is_way_in(places, link);
 		if (!*ret_is || places->n_in[place] <= n_out)
 			continue;
+		*ret_is = false; /* data meet there */
+		if (n_out > 1)
+			continue;
 		if (alone_bytes_per_s(places, r, place, &bytes_per_s) < 0)
 			return LW_ERR_NOMEM;
-		*ret_is = n_out == 1 && bytes_per_s < SLOW_FRAC * others_bytes_per_s;
+		*ret_is = bytes_per_s < SLOW_FRAC * others_bytes_per_s;
 	}
 	return LW_OK;
 }
@@ -267,7 +321,10 @@ static int judge(struct lw_run *run, const struct places *places)
 {
 	struct lw_network *net = &run->network;
 	const struct lw_net_rank *slow = NULL, *slowest = NULL, *rank;
+	double most = 0;
 
+	lw_vec_foreach (rank, &net->ranks)
+		most = is_measured(rank) ? fmax(most, rank->capacity_bytes_per_s) : most;
 	lw_vec_foreach (rank, &net->ranks) {
 		bool is_slow;
 		int from;
@@ -277,8 +334,10 @@ static int judge(struct lw_run *run, const struct places *places)
 			continue;
 		if (!slowest || rank->capacity_bytes_per_s < slowest->capacity_bytes_per_s)
 			slowest = rank;
+		if (!(rank->at_most_bytes_per_s < SLOW_FRAC * most))
+			continue;
 		others = others_of(places, rank, &from);
-		if (!(most_bytes_per_s(rank) < SLOW_FRAC * others) ||
+		if (!(rank->at_most_bytes_per_s < SLOW_FRAC * others) ||
 			(slow && rank->capacity_bytes_per_s >= slow->capacity_bytes_per_s))
 			continue;
 		if (is_alone_slow(places, (int32_t)(rank - net->ranks.at), others, &is_slow) < 0)

@@ -54,6 +54,31 @@ static void of_one_receiver_both_ways_are_named(void **state)
 	lw_run_free(run);
 }
 
+/* What window and buffer held back may be what it would have carried more. */
+static void who_is_held_back_may_not_be_slow(void **state)
+{
+	struct lw_run *run;
+
+	(void)state;
+	for (int has_nic = 0; has_nic < 2; has_nic++)
+		for (int held = 0; held < 2; held++) {
+			net_run_begin(4);
+			for (int r = 0; r < 4; r++) {
+				net_run_add_link(r, (r + 1) % 4, 60e6, 1e3, r == 2 ? 100 : 40);
+				if (has_nic)
+					net_run_add_nic_bytes(r, 60e6 * WIRE, 60e6 * WIRE);
+			}
+			if (held)
+				net_run_add(
+					"UPDATE tcp_info_sample SET rwnd_limited_ns = busy_ns * 45 / 100 WHERE connection_id = 5;");
+			run = net_run_analyze(4);
+			assert_int_equal(run->network.ranks.at[2].capacity_from,
+				has_nic ? LW_CAPACITY_PLATEAU : LW_CAPACITY_BUSY);
+			assert_int_equal(run->network.slow_rank, held ? LW_NONE : 2);
+			lw_run_free(run);
+		}
+}
+
 /* 80 MB of others come in at rank 2, to whom rank 1 sends. */
 static void where_others_data_come_in_too_no_sender_is_slow(void **state)
 {
@@ -184,6 +209,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(of_one_receiver_both_ways_are_named),
+		cmocka_unit_test(who_is_held_back_may_not_be_slow),
 		cmocka_unit_test(where_others_data_come_in_too_no_sender_is_slow),
 		cmocka_unit_test(data_meet_at_a_nic_not_at_a_rank),
 		cmocka_unit_test(what_it_costs_is_of_all_that_send_there),
