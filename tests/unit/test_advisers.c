@@ -133,13 +133,7 @@ static void more_ranks_cost_what_a_ring_costs(void **state)
 	done(&asked);
 	job_init(&job, 1, 10, 4000);
 	asked = ask(&job);
-	assert_non_null(strstr(finding(&asked, "scaling.ranks"), "a run of one rank"));
-	lw_advice_list_free(&asked.list);
-	asked.run->size = 3;
-	asked.run->n_missing_ranks = 2;
-	assert_int_equal(lw_advise(asked.run, &asked.list), LW_OK);
-	assert_non_null(strstr(finding(&asked, "scaling.ranks"), "one rank of 3"));
-	assert_null(strstr(finding(&asked, "scaling.ranks"), "record one of two"));
+	assert_non_null(strstr(finding(&asked, "scaling.ranks"), "one rank"));
 	done(&asked);
 }
 

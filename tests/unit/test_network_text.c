@@ -62,8 +62,10 @@ static void a_device_is_named_with_its_owner(void **state)
 	make_text(net_run_analyze(2));
 	assert_says("eth0 (rank 1, 10.0.0.2 on node1) rx_dropped grew by 1000");
 	assert_says("eth0 (rank 1, 10.0.0.2 on node1) 34.7 MiB of 114 MiB is not of the job's");
-	assert_says("on no TCP connection that was seen: not TCP (UDP), or too short to be listed rank");
-	net_run_add("INSERT INTO sampler VALUES('tcp_list', 5000000000, 40000000000, 2, 0, 0, 9, 9);");
+	assert_says(
+		"on no TCP connection that was seen: not TCP (UDP), or too short to be listed rank");
+	net_run_add(
+		"INSERT INTO sampler VALUES('tcp_list', 5000000000, 40000000000, 2, 0, 0, 9, 9);");
 	make_text(net_run_analyze(2));
 	assert_says("not TCP (UDP), or too short to be listed (every 40 s)");
 }
