@@ -190,21 +190,27 @@ static bool is_faster(const struct places *places, const struct lw_net_link *oth
 	       SLOW_FRAC * other->busy_bytes_per_s > link->busy_bytes_per_s;
 }
 
+/* Something comes in where @link does, and faster: then it is not the way in. */
+static bool is_way_in_faster(const struct places *places, const struct lw_net_link *link)
+{
+	const struct lw_network *net = &places->run->network;
+	int32_t place = places->into[link - net->links.at];
+
+	for (size_t i = places->first_in[place]; i < places->first_in[place + 1]; i++)
+		if (is_faster(places, &net->links.at[places->in_links[i]], link))
+			return true;
+	return false;
+}
+
 /* Of the links of one sender this one alone is slow, and so are all that come in where it does: it is the way in. */
 static bool is_way_in(const struct places *places, const struct lw_net_link *link)
 {
 	const struct lw_network *net = &places->run->network;
-	int32_t place = places->into[link - net->links.at];
 	const struct lw_net_link *other = first_from(net, link->from);
 
 	while (!is_last(net, other, link->from) && !is_faster(places, other, link))
 		other++;
-	if (is_last(net, other, link->from))
-		return false;
-	for (size_t i = places->first_in[place]; i < places->first_in[place + 1]; i++)
-		if (is_faster(places, &net->links.at[places->in_links[i]], link))
-			return false;
-	return true;
+	return !is_last(net, other, link->from) && !is_way_in_faster(places, link);
 }
 
 /* Held back by the other end's window or its own buffer, not by a link. */
@@ -298,7 +304,7 @@ static double others_of(const struct places *places, const struct lw_net_rank *r
 	return lw_net_median(places->scratch, n);
 }
 
-/* Where all that leaves by the NIC of rank @r goes, if that is one place. Return: a rank there. */
+/* Where all that leaves by the NIC of rank @r goes, if that is one place, which may be the slow one. Return: a rank there. */
 static int32_t only_receiver(const struct places *places, int32_t r)
 {
 	const struct lw_network *net = &places->run->network;
@@ -314,7 +320,7 @@ static int32_t only_receiver(const struct places *places, int32_t r)
 		if (!first || (first->from != r && link->from == r))
 			first = link;
 	}
-	return first ? first->to : LW_NONE;
+	return first && !is_way_in_faster(places, first) ? first->to : LW_NONE;
 }
 
 static int judge(struct lw_run *run, const struct places *places)

@@ -133,6 +133,20 @@ def apart(found, folder):
     found.say()
 
 
+def slow_worker(found, folder):
+    """Of a server's, where all meet: cut to a tenth it sends alone most of the time."""
+    path = os.path.join(folder, "slow_worker.lapwing")
+    with found.timed(), net_space.hosts(4, ["300mbit", "300mbit", "30mbit", "300mbit"]) as names:
+        net_job.record(path, names, "ps", 10, 50, [2 * MIB, MIB])
+    network = net_job.ask("report", path)["network"]
+    rank = network["by_rank"][2]
+    capacity, wanted = rank["capacity_bytes_per_s"] or 0, 30e6 / 8
+    found.check((network["slow_rank"], network["slow_to"]) == (2, None), f"server of 3: rank {network['slow_rank']} to {network['slow_to']} named, not 2")
+    found.check(capacity <= (1 + CAPACITY_FRAC) * wanted, f"server of 3: capacity {capacity}")
+    return ["4, server at 0", 2, network["slow_rank"], f"{capacity * 8 / 1e6:.1f} Mbit/s (of 30)", rank["capacity_from"],
+            f"{network['others_bytes_per_s'] * 8 / 1e6:.0f} Mbit/s", ""]
+
+
 def slow(found, folder):
     found.say("## A link cut to a third\n")
     rows = []
@@ -162,6 +176,8 @@ def slow(found, folder):
         found.check(reach["rank"] == slow_rank and REACH_LEAST <= reach["mean_frac"] <= REACH_MOST, f"N = {n}: reach {reach}")
         advice = [one["text"] for one in net_job.ask("advise", path)["findings"] if one["id"] == "network.slow_link"]
         found.check(any(f"rank {slow_rank} " in text for text in advice), f"N = {n}: advice {advice}")
+    if not found.options.quick:
+        rows.append(slow_worker(found, folder))
     found.table(["N", "cut", "named", "its capacity (100 Mbit/s)", "from", "others (300 Mbit/s)", "allreduces reach: mean, fitted"], rows)
 
 
