@@ -297,34 +297,32 @@ static double used_frac(const struct lw_run *run, const struct ways *ways, int32
 		      : (double)NAN;
 }
 
-/*
- * If what was in flight got through at another rate since some time, that may be the rate of other messages: the way changed
- * only where operations of one size did. Else the faster part tells what it carries at least.
- */
+/* If what was in flight got through at another rate since some time: else the faster part tells what it carries at least. */
 static int measure_busy(struct lw_run *run, struct way *way, const struct busy *all)
 {
-	bool is_slower, have_changed;
 	struct busy after, before;
+	struct lw_net_change change;
+	bool has_changed;
 
 	set_busy(way, all);
 	way->from = LW_CAPACITY_BUSY;
 	way->level = change_of(way);
 	if (way->level.since_ns == LW_NS_UNKNOWN)
 		return LW_OK;
-	is_slower = way->level.bytes_per_s < way->level.before_bytes_per_s;
-	if (busy_since(way, way->level.since_ns, &after) < 0 ||
-		lw_net_have_ops_changed(
-			run, way->rank, way->level.since_ns, is_slower, &have_changed) < 0)
+	if (busy_since(way, way->level.since_ns, &after) < 0)
 		return LW_ERR_NOMEM;
 	before = (struct busy){
 		all->bytes - after.bytes, all->ns - after.ns, all->longest_ns - after.longest_ns};
-	if (have_changed) {
-		set_busy(way, &after);
+	change.since_ns = way->level.since_ns;
+	change.is_slower = way->level.bytes_per_s < way->level.before_bytes_per_s;
+	change.slow_ns = change.is_slower ? after.ns : before.ns;
+	if (lw_net_has_changed(run, way->rank, &change, &has_changed) < 0)
+		return LW_ERR_NOMEM;
+	set_busy(way, has_changed || !change.is_slower ? &after : &before);
+	if (has_changed)
 		way->level.before_bytes_per_s *= way->wire_factor;
-		return LW_OK;
-	}
-	set_busy(way, is_slower ? &before : &after);
-	way->level = LEVEL_UNKNOWN;
+	else
+		way->level = LEVEL_UNKNOWN;
 	return LW_OK;
 }
 

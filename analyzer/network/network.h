@@ -95,13 +95,20 @@ struct lw_net_level {
 struct lw_net_level lw_net_level_of(
 	const struct lw_net_rate *rates, size_t n, double spread_frac, double apart_factor);
 
+/* What rank's way out got through at another rate since some time. */
+struct lw_net_change {
+	int64_t since_ns;
+	bool is_slower;
+	double slow_ns; /* something was in flight in the slower part */
+};
+
 /**
- * lw_net_have_ops_changed() - of operations of one size: those that rank @r began from @since_ns on take longer than those
- * before, by a quarter; as much shorter if not @is_slower.
+ * lw_net_has_changed() - it is the way out of rank @r that changed: operations of one size take longer in the slower part by
+ * a quarter, as data are in flight there for most of their time. Else messages may be smaller, or others hold them up.
  * Return: LW_OK or LW_ERR_NOMEM.
  */
-int lw_net_have_ops_changed(
-	const struct lw_run *run, int32_t r, int64_t since_ns, bool is_slower, bool *ret_have);
+int lw_net_has_changed(
+	const struct lw_run *run, int32_t r, const struct lw_net_change *change, bool *ret_has);
 
 /**
  * lw_net_shows() - @flow tells of packets between ranks when @r sent or received them: by @r's clock, and each once, however

@@ -280,6 +280,18 @@ static void slow_operations(struct lw_run *run, int64_t since_ns)
 	}
 }
 
+/* Of what leaves rank 2. */
+static void scale_busy(struct lw_run *run, double factor)
+{
+	struct lw_tcp_reading *reading;
+	struct lw_tcp_end *end;
+
+	lw_vec_foreach (end, &run->ends)
+		lw_vec_foreach (reading, &end->tcp)
+			if (end->rank == 2 && end->peer_rank == 3)
+				reading->busy_ns = (int64_t)((double)reading->busy_ns * factor);
+}
+
 /* From the middle on a quarter, which the NIC says where it is read; else the connection does, if operations of one size say
  * so too: their messages may be smaller. */
 static void of_a_way_out_that_changed_the_present_is_said(void **state)
@@ -314,6 +326,11 @@ static void of_a_way_out_that_changed_the_present_is_said(void **state)
 			assert_int_equal(run->network.ranks.at[2].capacity_since_ns, LW_NS_UNKNOWN);
 			assert_string_equal(lw_ways_changed_text(run, words), "");
 			slow_operations(run, LAST_MS / 2 * LW_NS_PER_MS);
+			/* in flight for less of their time: others hold them up */
+			scale_busy(run, 0.5);
+			assert_int_equal(lw_run_network(run), LW_OK);
+			assert_int_equal(run->network.ranks.at[2].capacity_since_ns, LW_NS_UNKNOWN);
+			scale_busy(run, 2);
 			assert_int_equal(lw_run_network(run), LW_OK);
 		}
 		assert_near(run->network.ranks.at[2].capacity_bytes_per_s, 20e6 * WIRE, 0.01);
