@@ -178,6 +178,22 @@ static void operations_without_kernels_have_no_bandwidth(void **state)
 	lw_run_free(run);
 }
 
+static void where_one_rank_was_seen_both_kinds_of_computing_are_said(void **state)
+{
+	struct make_gpu gpu = make_gpu_job();
+	struct lw_run *run = analyze(&gpu,
+		"DELETE FROM kernel WHERE thread_id > 2; DELETE FROM copy WHERE thread_id > 2;");
+	struct lw_gpu_summary summary = summarize(run);
+
+	(void)state;
+	assert_int_equal(summary.ranks.n, 1);
+	assert_true(lw_gpu_is_time(run));
+	assert_says(lw_gpu_compute_words(run),
+		"a kernel computes on the rank's GPU, and of ranks without GPU records");
+	lw_gpu_summary_done(&summary);
+	lw_run_free(run);
+}
+
 static void without_launches_nothing_is_said_of_lost_overlap(void **state)
 {
 	struct make_gpu gpu = make_gpu_job();
@@ -221,6 +237,7 @@ static void who_told_and_who_could_not(void **state)
 	struct make_gpu gpu = make_gpu_job();
 	struct lw_run *run = analyze(&gpu,
 		"INSERT INTO string VALUES(5101, 'cupti'), (5102, 'held by nsys'), (5103, 'nvtx'), (5104, 'mpi');"
+		"INSERT INTO loss VALUES(1, 1, 4, 7, 'cupti: kinds'), (1, 1, 4, 5, 'gloo');"
 		"INSERT INTO hook VALUES(1, 0, 5101, 1, 0, NULL), (2, 0, 5101, 3, 0, 5102), (1, 0, 5103, 2, 0, NULL), (1, 0, 5104, 1, 9, NULL);");
 	char text[LW_GPU_TEXT_BYTES];
 
@@ -233,6 +250,8 @@ static void who_told_and_who_could_not(void **state)
 	assert_null(lw_gpu_source_text(run, 3, text));
 	assert_string_equal(lw_gpu_nccl_told(run, text), "24 by plugin");
 	assert_says(text_of(run), "Who told of GPUs and NCCL");
+	assert_says(text_of(run), "cupti: kinds");
+	assert_null(strstr(text_of(run), "gloo")); /* that is said elsewhere */
 	lw_run_free(run);
 }
 
@@ -294,6 +313,7 @@ int main(void)
 		cmocka_unit_test(waiting_for_a_rank_is_no_time_of_service),
 		cmocka_unit_test(an_operation_that_a_rank_does_not_have_is_said),
 		cmocka_unit_test(operations_without_kernels_have_no_bandwidth),
+		cmocka_unit_test(where_one_rank_was_seen_both_kinds_of_computing_are_said),
 		cmocka_unit_test(without_launches_nothing_is_said_of_lost_overlap),
 		cmocka_unit_test(lost_overlap_names_the_call_and_the_kernel),
 		cmocka_unit_test(who_told_and_who_could_not),
