@@ -131,7 +131,9 @@ static bool is_same(const struct lw_nic *a, const struct lw_nic *b)
 {
 	return a->store != b->store && a->clock == b->clock &&
 	       a->namespace_key == b->namespace_key && !strcmp(a->kind, b->kind) &&
-	       !strcmp(a->name, b->name);
+	       !strcmp(a->name, b->name) &&
+	       /* GPUs of one make have one name */
+	       (strcmp(a->kind, "gpu") || !strcmp(a->on_name, b->on_name));
 }
 
 static int64_t watched_ns(const struct lw_nic *nic)
