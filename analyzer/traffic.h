@@ -116,6 +116,15 @@ struct lw_packet_flow { /* one direction between two ends, as captured */
 	lw_vec(struct lw_packet_bin) bins; /* of flows of the job only, by bin_ns */
 };
 
+struct lw_capture_gap { /* in which a capture is incomplete */
+	size_t store;
+	int64_t capture_id; /* of its store */
+	int64_t clock;      /* of its times; compares with that of a rank */
+	int64_t start_ns, end_ns;
+	uint64_t n; /* packets that it dropped; 0 = not known how many */
+	char device[64];
+};
+
 /* ---- network: what it says --------------------------------------------------------------------- */
 
 struct lw_net_link { /* network: from one rank to another, all their connections */
@@ -206,10 +215,12 @@ struct lw_net_account { /* network: bytes of one NIC, or RDMA port; NAN where it
 	double other_step_bytes; /* both directions, a counted step; NAN */
 	struct lw_net_foreign {
 		double tx_frac,
-			rx_frac; /* other's part of what it moved in the counted steps; NAN */
+			rx_frac; /* other's part of what it moved in the counted steps; NAN: not known, or hardly anything moved that way */
 		/* median of the steps in which others had a good part of it, and of the rest; NAN = too few */
 		double with_ns, without_ns;
 		uint32_t n_with, n_without;
+		bool is_resolved;     /* steps are of some readings; else none is of either kind */
+		double resolution_ns; /* of what tells what moved; NAN */
 	} foreign;
 	/* of an RDMA port: packets of what libibverbs was asked for, its acknowledgements at most; beyond; NAN */
 	double job_tx_packets, job_rx_packets, other_tx_packets, other_rx_packets;

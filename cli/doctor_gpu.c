@@ -64,8 +64,11 @@ static const char *driver_trouble(char *text, size_t text_bytes)
 static const char *find_cupti(
 	const struct lw_doctor_patient *patient, char *path, size_t path_bytes)
 {
+	/* as tracer/cupti_find.c looks for them */
 	static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8",
-		"libcupti.so.11.7", "libcupti.so"};
+		"libcupti.so.11.7", "libcupti.so.11.6", "libcupti.so.11.5", "libcupti.so.11.4",
+		"libcupti.so.11.3", "libcupti.so.11.2", "libcupti.so.11.1", "libcupti.so.11.0",
+		"libcupti.so.10.2"};
 	struct link_map *map;
 
 	for (size_t i = 0; patient->torch_dir[0] && i < 2; i++) {
@@ -92,11 +95,19 @@ void lw_doctor_check_cupti(const struct lw_doctor_patient *patient, struct lw_do
 {
 	const char *injected = other_library(patient, "CUDA_INJECTION64_PATH");
 	const char *daemon = lw_doctor_variable(patient, "KINETO_USE_DAEMON");
+	const char *mode = lw_doctor_variable(patient, LW_ENV_GPU);
+	bool is_kinetos = daemon && *daemon && strcmp(daemon, "0") != 0;
 	char trouble[200], path[4096];
 	const char *why = driver_trouble(trouble, sizeof(trouble));
 	const char *cupti = find_cupti(patient, path, sizeof(path));
 
-	if (why && cupti)
+	if (mode && (!strcmp(mode, "off") || !strcmp(mode, "release")))
+		lw_doctor_say(answer, LW_DOCTOR_NO, LW_ENV_GPU "=%s leaves it to others", mode);
+	else if (is_kinetos && !(mode && *mode))
+		lw_doctor_say(answer, LW_DOCTOR_NO,
+			"KINETO_USE_DAEMON is set: CUPTI has one subscriber, and is left to Kineto (" LW_ENV_GPU
+			"=on takes it)");
+	else if (why && cupti)
 		lw_doctor_say(answer, LW_DOCTOR_NO, "%s; %.200s is there", why, cupti);
 	else if (why)
 		lw_doctor_say(answer, LW_DOCTOR_NO, "%s", why);
@@ -104,12 +115,9 @@ void lw_doctor_check_cupti(const struct lw_doctor_patient *patient, struct lw_do
 		lw_doctor_say(answer, LW_DOCTOR_NO,
 			"no libcupti.so: it comes with the CUDA toolkit, and with torch of pip (nvidia-cuda-cupti)");
 	else if (injected)
-		lw_doctor_say(answer, LW_DOCTOR_NO,
-			"CUDA_INJECTION64_PATH is %.200s: CUPTI has one subscriber, and that is most likely it",
+		lw_doctor_say(answer, LW_DOCTOR_UNSURE,
+			"CUDA_INJECTION64_PATH is %.200s: CUPTI has one subscriber, which that may be; then lapwing goes on without",
 			injected);
-	else if (daemon && *daemon && strcmp(daemon, "0") != 0)
-		lw_doctor_say(answer, LW_DOCTOR_NO,
-			"KINETO_USE_DAEMON is set: CUPTI has one subscriber, and is left to Kineto");
 	else
 		lw_doctor_say(answer, LW_DOCTOR_YES,
 			"kernels, copies and waits by %.200s, unless a profiler runs at the same time",

@@ -20,6 +20,10 @@ struct unique_id {
 	char bytes[LW_NCCL_ID_BYTES];
 };
 
+int ncclGetVersion(int *version); /* these three are not interposed: their types alone are used */
+int ncclCommCount(const void *comm, int *n);
+int ncclCommUserRank(const void *comm, int *rank);
+
 /* Where the object that calls has its NCCL: a process may hold two. Never the wrapper itself. */
 #define REAL(name)                                                                                 \
 	({                                                                                         \
@@ -174,8 +178,10 @@ LW_EXPORT int ncclGroupEnd(void)
 		return real();
 	lw_nccl_group_launch();
 	result = real();
-	lw_nccl_handles_made();
 	lw_nccl_group_end(failure(result), lw_now_ns());
+	if (!memory->nccl.depth)
+		lw_nccl_handles_made(result == OK ? REAL(ncclCommCount) : NULL,
+			result == OK ? REAL(ncclCommUserRank) : NULL);
 	leave(memory);
 	return result;
 }
@@ -199,10 +205,6 @@ LW_EXPORT int ncclGroupSimulateEnd(void *information)
 
 /* ---- communicators --------------------------------------------------------------------------------- */
 
-int ncclGetVersion(int *version); /* these three are not interposed: their types alone are used */
-int ncclCommCount(const void *comm, int *n);
-int ncclCommUserRank(const void *comm, int *rank);
-
 /* A communicator is being made. */
 struct making {
 	struct lw_thread_memory *memory; /* NULL = nothing is to be told */
@@ -221,7 +223,6 @@ static struct making begin_making(int (*get_version)(int *))
 		return making;
 	if (!making.version && get_version && get_version(&making.version) == OK)
 		atomic_store_explicit(&known, making.version, memory_order_relaxed);
-	making.memory->nccl_named = 0;
 	return making;
 }
 
@@ -254,7 +255,7 @@ static void end_making(struct making *making, void **new_comm, int result)
 		lw_nccl_plugin_missing(making->version);
 		if (*new_comm)
 			lw_nccl_handle_set(*new_comm, lw_nccl_comm_seen(&making->facts));
-		else /* older versions give the handle at the end of the group */
+		else if (making->memory->nccl.depth) /* it comes when the group ends */
 			lw_nccl_handle_awaited(new_comm, lw_nccl_comm_seen(&making->facts));
 	}
 	leave(making->memory);
@@ -271,17 +272,11 @@ static void take_name(struct making *making)
  * Size and rank of one that was split off: the arguments do not tell. Not where it may not be ready, of which NCCL
  * would warn in the job's log.
  */
-static void ask_place(struct making *making, void **new_comm, int result,
-	int (*get_size)(const void *, int *), int (*get_rank)(const void *, int *))
+static void ask_place(struct making *making, void **new_comm, int result, lw_nccl_ask_fn get_size,
+	lw_nccl_ask_fn get_rank)
 {
-	int size = 0, rank = -1;
-
-	if (making->memory && result == OK && new_comm && *new_comm &&
-		!making->memory->nccl.depth && get_size && get_rank &&
-		get_size(*new_comm, &size) == OK && get_rank(*new_comm, &rank) == OK) {
-		making->facts.size = size;
-		making->facts.rank = rank;
-	}
+	if (making->memory && result == OK && new_comm && *new_comm && !making->memory->nccl.depth)
+		lw_nccl_handle_ask(*new_comm, get_size, get_rank, &making->facts);
 }
 
 int ncclCommInitRank(void **comm, int n_ranks, struct unique_id id, int rank);
@@ -378,8 +373,7 @@ LW_EXPORT int ncclCommSplit(void *comm, int color, int key, void **new_comm, voi
 			making.facts.parent, (int32_t)making.facts.serial, color, making.version);
 	}
 	result = real(comm, color, key, new_comm, config);
-	if (color != NO_COLOR)
-		take_name(&making);
+	take_name(&making);
 	ask_place(&making, new_comm, result, REAL(ncclCommCount), REAL(ncclCommUserRank));
 	end_making(&making, new_comm, result);
 	return result;

@@ -217,7 +217,7 @@ struct lw_nccl_event_v6 {
 	int rank;
 	union {
 		struct {
-			bool is_captured;
+			uint8_t is_captured; /* a bool */
 			int depth;
 		} group_api;
 		struct {
@@ -226,14 +226,14 @@ struct lw_nccl_event_v6 {
 			const char *datatype;
 			int root;
 			void *stream;
-			bool is_captured;
+			uint8_t is_captured; /* a bool */
 		} coll_api;
 		struct {
 			const char *func;
 			size_t count;
 			const char *datatype;
 			void *stream;
-			bool is_captured;
+			uint8_t is_captured; /* a bool */
 		} p2p_api;
 		struct {
 			void *stream;
@@ -283,18 +283,18 @@ struct lw_nccl_event_v6 {
 			size_t count;
 			int root;
 			const char *datatype, *sync_strategy;
-			bool is_intra_batch_sync;
+			uint8_t is_intra_batch_sync;
 			uint32_t batch_size, n_batches, ce_seq_number;
 			void *stream;
 		} ce_coll;
 		struct {
-			bool is_complete;
+			uint8_t is_complete;
 			int n_ranks;
 		} ce_sync;
 		struct {
 			int n_ops;
 			size_t total_bytes;
-			bool uses_intra_sync;
+			uint8_t uses_intra_sync;
 		} ce_batch;
 	};
 };

@@ -235,18 +235,18 @@ static void read_api(const struct lw_nccl_event_v6 *at, struct lw_nccl_event *ev
 {
 	switch (event->kind) {
 	case LW_NCCL_PROFILE_GROUP_API:
-		event->is_captured = at->group_api.is_captured;
+		event->is_captured = at->group_api.is_captured != 0;
 		event->depth = at->group_api.depth;
 		break;
 	case LW_NCCL_PROFILE_COLL_API:
-		event->is_captured = at->coll_api.is_captured;
+		event->is_captured = at->coll_api.is_captured != 0;
 		event->count = at->coll_api.count;
 		event->root = at->coll_api.root;
 		set_kind_and_type(event, number_of_function(at->coll_api.func),
 			number_of_dtype(at->coll_api.datatype));
 		break;
 	case LW_NCCL_PROFILE_P2P_API: /* does not say which peer */
-		event->is_captured = at->p2p_api.is_captured;
+		event->is_captured = at->p2p_api.is_captured != 0;
 		event->count = at->p2p_api.count;
 		set_kind_and_type(event, number_of_function(at->p2p_api.func),
 			number_of_dtype(at->p2p_api.datatype));

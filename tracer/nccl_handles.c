@@ -87,13 +87,33 @@ void lw_nccl_handle_awaited(void **handle, struct lw_nccl_comm *comm)
 	awaited->at[awaited->n++].comm = comm;
 }
 
-void lw_nccl_handles_made(void)
+void lw_nccl_handle_ask(const void *handle, lw_nccl_ask_fn get_size, lw_nccl_ask_fn get_rank,
+	struct lw_nccl_comm_facts *facts)
+{
+	int size = 0, rank = -1;
+
+	if (get_size && get_rank && get_size(handle, &size) == 0 && get_rank(handle, &rank) == 0) {
+		facts->size = size;
+		facts->rank = rank;
+	}
+}
+
+void lw_nccl_handles_made(lw_nccl_ask_fn get_size, lw_nccl_ask_fn get_rank)
 {
 	struct lw_nccl_awaited *awaited = lw_tls.memory ? &lw_tls.memory->nccl_awaited : NULL;
 
-	/* the caller's own variables, of calls that are over: valid to the end of their group, as NCCL writes them */
-	for (uint32_t i = 0; awaited && i < awaited->n; i++)
-		lw_nccl_handle_set(*awaited->at[i].handle, awaited->at[i].comm);
+	for (uint32_t i = 0; awaited && i < awaited->n; i++) {
+		/* the caller's own variable: valid to the end of the group, as NCCL writes it then */
+		const void *handle = *awaited->at[i].handle;
+		struct lw_nccl_comm *comm = awaited->at[i].comm;
+		struct lw_nccl_comm_facts facts = {.key = atomic_load(&comm->key), .rank = -1};
+
+		lw_nccl_handle_set(handle, comm);
+		if (!handle || atomic_load(&comm->size))
+			continue;
+		lw_nccl_handle_ask(handle, get_size, get_rank, &facts);
+		lw_nccl_comm_seen(&facts);
+	}
 	if (awaited)
 		awaited->n = 0;
 }

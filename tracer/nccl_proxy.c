@@ -191,18 +191,26 @@ static void change_proxy(struct proxy *proxy, const struct lw_nccl_change *chang
 
 /* ---- records ---------------------------------------------------------------------------------------------- */
 
+/* Who ends a proxy under its thread may read one time before and another after that thread sets them. */
+static int64_t not_before(int64_t start_ns, int64_t end_ns)
+{
+	return end_ns > start_ns ? end_ns : start_ns;
+}
+
 static void record_net(uint64_t serial, struct net *net)
 {
-	struct lw_event event = {.kind = LW_EV_NCCL_NET, .op = (uint16_t)(GET(net->what) >> 32)};
+	uint64_t what = atomic_exchange(&net->what, 0); /* told once */
+	struct lw_event event = {.kind = LW_EV_NCCL_NET, .op = (uint16_t)(what >> 32)};
 
+	if (!what)
+		return;
 	event.t0_ns = GET(net->t0_ns);
-	event.t1_ns = GET(net->t1_ns);
+	event.t1_ns = not_before(event.t0_ns, GET(net->t1_ns));
 	event.nccl_net.serial = serial;
 	event.nccl_net.bytes = GET(net->bytes);
-	event.nccl_net.number = (uint32_t)GET(net->what);
+	event.nccl_net.number = (uint32_t)what;
 	event.nccl_net.n = GET(net->n);
 	lw_record(&event);
-	SET(net->what, 0);
 }
 
 static uint32_t us_of(int64_t ns)
@@ -222,7 +230,7 @@ static void record_proxy(struct proxy *proxy, int64_t now_ns)
 	int32_t n_steps = GET(proxy->n_steps);
 
 	event.t0_ns = GET(proxy->t0_ns);
-	event.t1_ns = now_ns;
+	event.t1_ns = not_before(event.t0_ns, now_ns);
 	event.nccl_proxy.serial = serial_of(proxy);
 	event.nccl_proxy.bytes = GET(proxy->bytes);
 	event.nccl_proxy.peer = GET(proxy->peer);
@@ -247,8 +255,7 @@ static bool end_proxy(struct proxy *proxy, uint64_t word, int64_t now_ns)
 	if (!GET(proxy->is_kernel))
 		record_proxy(proxy, now_ns);
 	for (int i = 0; i < NETS_MAX; i++)
-		if (GET(proxy->nets[i].what))
-			record_net(serial_of(proxy), &proxy->nets[i]);
+		record_net(serial_of(proxy), &proxy->nets[i]);
 	if (GET(proxy->has_part))
 		lw_nccl_part_end(GET(proxy->op), now_ns);
 	atomic_store(&proxy->word, ((word >> 8) + 1) << 8 | FREE);
@@ -393,12 +400,12 @@ static struct net *net_of(struct proxy *proxy, uint64_t what, int64_t now_ns)
 		if (GET(chosen->what) && (!GET(net->what) || GET(net->t0_ns) < GET(chosen->t0_ns)))
 			chosen = net;
 	}
-	if (GET(chosen->what))
-		record_net(serial_of(proxy), chosen);
-	SET(chosen->what, what);
+	record_net(serial_of(proxy), chosen);
 	SET(chosen->n, 0);
 	SET(chosen->bytes, 0);
 	SET(chosen->t0_ns, now_ns);
+	SET(chosen->t1_ns, now_ns);
+	SET(chosen->what, what);
 	return chosen;
 }
 

@@ -148,6 +148,7 @@ static void put_foreign(struct lw_json *json, const struct lw_net_foreign *forei
 	lw_json_int(json, "n_steps_without", foreign->n_without);
 	lw_json_double(json, "with_ns", foreign->with_ns);
 	lw_json_double(json, "without_ns", foreign->without_ns);
+	lw_json_double(json, "resolution_ns", foreign->resolution_ns);
 	lw_json_object_end(json);
 }
 

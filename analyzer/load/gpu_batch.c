@@ -119,7 +119,8 @@ static int compare_launched(const void *a, const void *b)
 }
 
 /* End of the computing that was launched before @called_ns, as far as it was over at @start_ns; else LW_NS_UNKNOWN: a
- * kernel that still ran is of a stream that the operation did not wait for. */
+ * kernel that still ran is of a stream that the operation did not wait for. A CUDA graph is one launch of many kernels:
+ * those of the operation's own that were over count too. */
 static int64_t computed_ns(
 	const struct launched *launched, size_t n, int64_t called_ns, int64_t start_ns)
 {
@@ -129,7 +130,9 @@ static int64_t computed_ns(
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (launched[middle].launched_ns < called_ns)
+		if (launched[middle].launched_ns < called_ns ||
+			(launched[middle].launched_ns == called_ns &&
+				launched[middle].end_ns <= start_ns))
 			low = middle + 1;
 		else
 			high = middle;

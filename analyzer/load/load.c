@@ -27,8 +27,8 @@ static const char candidates_sql[] =
 	" h.boot_id, h.clock, (SELECT count(*) FROM batch b JOIN thread t ON t.id = b.thread_id WHERE"
 	" t.process_id = p.id) + (SELECT count(*) FROM collective c JOIN thread t ON t.id = c.thread_id"
 	" WHERE t.process_id = p.id) + (SELECT count(*) FROM nccl_op o JOIN thread t ON t.id = o.thread_id"
-	" WHERE t.process_id = p.id) + EXISTS(SELECT 1 FROM kernel k JOIN thread t ON t.id = k.thread_id"
-	" WHERE t.process_id = p.id) FROM process p LEFT JOIN host h ON h.id = p.host_id ORDER BY p.id";
+	" WHERE t.process_id = p.id) + (p.id IN (SELECT process_id FROM thread WHERE id IN"
+	" (SELECT thread_id FROM kernel))) FROM process p LEFT JOIN host h ON h.id = p.host_id ORDER BY p.id";
 
 int64_t lw_load_clock(const struct lw_store *store, const char *boot_id, const char *clock)
 {

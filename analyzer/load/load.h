@@ -138,7 +138,7 @@ int lw_load_told(struct lw_loader *loader);
 /** lw_load_captures() - what captures miss, as diags. */
 int lw_load_captures(struct lw_loader *loader);
 
-/** lw_load_unfinished() - of ranks that were killed: gradients that no operation had carried to its end. After joining. */
+/** lw_load_unfinished() - of ranks that were killed or waited in vain: gradients that no operation had carried to its end. After joining. */
 int lw_load_unfinished(struct lw_run *run);
 
 /** lw_load_each() - call @row for every row of @sql. Return: LW_OK, or the first error of either. */

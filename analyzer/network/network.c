@@ -289,8 +289,8 @@ static void forget(struct lw_network *net)
 int lw_run_network(struct lw_run *run)
 {
 	static int (*const parts[])(struct lw_run *) = {lw_net_find_links, lw_net_find_captured,
-		lw_net_account, lw_net_find_algorithm, lw_net_find_capacity, lw_net_find_slow,
-		lw_net_find_ops, lw_net_find_slowed};
+		lw_net_account, lw_net_find_gone, lw_net_find_algorithm, lw_net_find_capacity,
+		lw_net_find_slow, lw_net_find_ops, lw_net_find_slowed};
 	int status = LW_OK;
 
 	forget(&run->network);

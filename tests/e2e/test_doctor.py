@@ -109,6 +109,10 @@ def who_has_the_gpu(folder):
     assert told["verdict"] == "unsure" and "/nowhere/libtool.so" in told["text"], told
     assert "not NCCL's own" in doctor("env", "NCCL_NVTX_DISABLE=1", "ls")["nvtx"]["text"]
 
+    for variables, words in ({"LAPWING_GPU": "off"}, "LAPWING_GPU=off"), ({"KINETO_USE_DAEMON": "1"}, "left to Kineto"):
+        told = doctor("ls", **variables)["cupti"]
+        assert told["verdict"] == "no" and words in told["text"], told
+    assert "Kineto" not in doctor("ls", KINETO_USE_DAEMON="1", LAPWING_GPU="on")["cupti"]["text"]
     none, cuda = doctor("ls"), "int cuDriverGetVersion(int *v) { *v = 13000; return %d; }\n"
     if none["cupti"]["verdict"] == "no" and "libcuda.so.1" in none["cupti"]["text"]:
         for result, words in (34, "the stub"), (3, "error 3"), (0, "/dev/nvidiactl"):

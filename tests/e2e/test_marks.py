@@ -61,7 +61,7 @@ def nvtx_ranges_and_points():
         (NVTX_RANGE, "step", 0), (NVTX_RANGE, "batch", -5), (NVTX_RANGE, "NCCL/ncclAllReduce", 4096),
         (NVTX_RANGE, "across", 0), (NVTX_POINT, "point", 0), (NVTX_POINT, "NCCL/wide ?", 4096),
         (NVTX_RANGE, "aten::add", 1234), (NVTX_RANGE, "autograd::engine::evaluate_function: AddBackward0", 0),
-        (NVTX_RANGE, "wide range", 0)]), found
+        (NVTX_RANGE, "wide range", 0), (NVTX_POINT, "from another copy", 0), (NVTX_RANGE, "range of another copy", 0)]), found
 
 
 def the_real_nvtx_header_agrees_where_there_is_one():

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """NCCL's profiler plugin, versions 1 to 6, driven call by call as NCCL does: what the run file then says, exactly."""
+import ctypes
 import os
 import sqlite3
 import subprocess
@@ -160,8 +161,11 @@ def an_operation_and_its_proxies_are_told_as_driven():
             # completion is the last proxy's end, not the return of the call
             assert op["end_ns"] == receive["end_ns"] and op["start_ns"] < send["start_ns"], f"v{version}: {op} {proxies}"
             for waited in (send["gpu_wait_ns"], send["peer_wait_ns"], send["wire_ns"], receive["peer_wait_ns"]):
-                assert 4 * MS <= waited < 60 * MS, f"v{version}: {send} {receive}"
+                assert waited >= 4 * MS, f"v{version}: {send} {receive}"
             assert receive["gpu_wait_ns"] >= 8 * MS and receive["wire_ns"] == 0, receive
+            for proxy in (send, receive):  # its steps followed each other
+                waited = proxy["gpu_wait_ns"] + proxy["peer_wait_ns"] + proxy["wire_ns"]
+                assert waited <= proxy["end_ns"] - proxy["start_ns"], proxy
         comm = run.rows("comm")
         assert len(comm) == 1, comm
         check(comm[0], rank=1, size=4 if version >= 4 else 0, transport=3)
@@ -227,9 +231,10 @@ def without_a_network_completion_is_not_known_and_said_so():
         script += ["sleep 3"]
         script.enqueued(op)
         script += ["sleep 20"]
-        op = drive(version, end(script))[1].ops()[0]
+        script.enqueued(script.begin())
+        op, later = drive(version, end(script))[1].ops()
         check(op, flags=UNTIMED)
-        assert 3 * MS <= op["end_ns"] - op["start_ns"] < 20 * MS, op
+        assert op["end_ns"] - op["start_ns"] >= 3 * MS and later["start_ns"] - op["end_ns"] >= 20 * MS, (op, later)
 
 
 def what_can_never_be_known_is_not_waited_for():
@@ -466,6 +471,32 @@ def by_path_it_is_the_same_library():
     done = subprocess.run([traced.program("plugin_host"), "5", traced.LIBRARY], input="init c 1 2 0\nmask\nfinal c\n",
                           env=env, text=True, capture_output=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "mask 0\n"), done
+
+
+REAL = """
+import ctypes
+nccl = ctypes.CDLL("libnccl.so.2")
+class Id(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_char * 128)]
+version, name, comm = ctypes.c_int(), Id(), ctypes.c_void_p()
+nccl.ncclCommInitRank.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, Id, ctypes.c_int]
+print(nccl.ncclGetVersion(ctypes.byref(version)), version.value, nccl.ncclGetUniqueId(ctypes.byref(name)))
+print(nccl.ncclCommInitRank(ctypes.byref(comm), 1, name, 0), bool(comm.value))
+"""
+
+
+def the_real_library_does_what_it_would_without_us():
+    """Without a GPU it fails before it asks for a plugin; with one this is a communicator of one rank."""
+    try:
+        ctypes.CDLL("libnccl.so.2")
+    except OSError:
+        print("(no real libnccl.so.2 here)")
+        return
+    plain = subprocess.run([sys.executable, "-c", REAL], text=True, capture_output=True, timeout=60)
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([LAPWING, "record", "-q", "--no-analyze", "-o", f"{folder}/run.lapwing", "--", sys.executable, "-c",
+                               REAL], text=True, capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), (plain, done)
 
 
 def main():

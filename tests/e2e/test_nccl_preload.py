@@ -69,6 +69,10 @@ def communicators_have_their_places_and_parents():
         pair, = [comm["comm"] for comm in comms if (comm["size"], comm["rank"]) == (2, 0)]
         assert after[12] == pair and pair != world, (late, after)  # made in a group
         assert after[16] not in (0, pair, world, child["comm"]), after  # the third split
+        third, = [comm for comm in comms if comm["comm"] == after[16]]
+        assert (third["parent"], third["serial"]) == (world, 3), third
+        if late:  # its handle comes when the group ends, and it can be asked then
+            assert (third["size"], third["rank"]) == (2, 1), third
         assert after[24] == 0, after  # destroyed
 
 
@@ -101,11 +105,33 @@ def nvtx_within_a_call_names_it_and_counts_nothing():
     assert names[0] == 0 and set(names[1:]) == {0x5eed000}, names
     split, = [op["comm"] for op in ops(both)[38:] if op["bytes"] == 4]
     assert split == 0x5eed002, hex(split)  # initialised all: 1, split: 2
+    keys = {(comm["size"], comm["rank"]): comm["comm"] for comm in rings.of_kind(both, "COMM")}
+    assert len({keys[4, 1], keys[3, 2], keys[5, 4], 0x5eed000}) == 4, keys  # what was said of one is not said of the next
     marks = [mark["name"] for mark in rings.of_kind(both, "MARK")]
     assert marks.count("NCCL/ncclAllReduce") == sum(op["op"] == ALLREDUCE for op in plain) > 5, marks
     assert not traced.run(API, hooks="-nccl", **STUB, **nvtx).processes
     only = traced.run(API, **STUB, **nvtx, LD_PRELOAD="").only()  # then NVTX tells, of what the stub says
     assert {op["source"] for op in ops(only)} == {3} and len(ops(only)) == len([mark for mark in marks if "All" in mark or "Bro" in mark or "Send" in mark]) - 1
+
+
+def kernels_are_of_the_operation_that_launched_them():
+    """CUPTI (its double) ties a kernel to the call, and of a group to its first operation, in which NCCL launches."""
+    cuda = str(traced.BUILD / "tests" / "cuda")
+    extra = {**STUB, "LD_LIBRARY_PATH": f"{STUB['LD_LIBRARY_PATH']}:{cuda}", "FAKE_CUDA": f"{cuda}/libcudart.so.13"}
+    plain = subprocess.run(API, env={**os.environ, **extra}, capture_output=True, text=True)
+    job = traced.run(API, **extra)
+    assert (job.code, job.stdout) == (0, plain.stdout), job.stderr
+    process = job.only()
+    launches = {launch["correlation"]: launch for launch in rings.of_kind(process, "LAUNCH")}
+    made_for = {}
+    for kernel in rings.of_kind(process, "KERNEL"):
+        launch = launches[kernel["correlation"]]
+        assert launch["made_for"] == 1, launch
+        made_for.setdefault(kernel["name"], []).append(launch["for_serial"])
+    found = ops(process)
+    assert sorted(made_for["ncclDevKernel_AllReduce_Sum_f32_RING_LL"]) == [op["serial"] for op in found if op["op"] == ALLREDUCE]
+    group = next(op["group"] for op in found if op["group"])
+    assert made_for["ncclDevKernel_SendRecv"] == [min(op["serial"] for op in found if op["group"] == group)], made_for
 
 
 def the_hook_can_be_off():
@@ -208,6 +234,7 @@ def main():
     groups_share_a_number()
     failed_calls_say_so_and_make_nothing()
     nvtx_within_a_call_names_it_and_counts_nothing()
+    kernels_are_of_the_operation_that_launched_them()
     the_hook_can_be_off()
     without_the_plugin_a_job_has_the_same_operations()
     halves_are_named_as_nccl_names_them()

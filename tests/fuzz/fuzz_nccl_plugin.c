@@ -10,21 +10,8 @@
 
 #include "tests/lib/nccl_rig.h"
 
-struct table {
-	const char *name;
-	void (*init)(void);
-	int (*start)(void *context, void **handle, void *event);
-	int (*stop)(void *handle);
-	int (*state)(void *handle, int state, void *arguments);
-	int (*finalize)(void *context);
-};
-extern const struct table ncclProfiler_v1, ncclProfiler_v2, ncclProfiler_v3, ncclProfiler_v4,
-	ncclProfiler_v5, ncclProfiler_v6;
-static const struct table *const tables[] = {&ncclProfiler_v1, &ncclProfiler_v2, &ncclProfiler_v3,
-	&ncclProfiler_v4, &ncclProfiler_v5, &ncclProfiler_v6};
-typedef int (*init_old)(void **, int *);
-typedef int (*init_v4)(void **, int *, const char *, uint64_t, int, int, int, void (*)(void));
-typedef int (*init_v5)(void **, uint64_t, int *, const char *, int, int, int, void (*)(void));
+static const struct rig_table *const tables[] = {&ncclProfiler_v1, &ncclProfiler_v2,
+	&ncclProfiler_v3, &ncclProfiler_v4, &ncclProfiler_v5, &ncclProfiler_v6};
 
 enum { N_HANDLES = 64, N_CONTEXTS = 8 };
 static void *handles[N_HANDLES], *contexts[N_CONTEXTS];
@@ -86,11 +73,13 @@ static void init(unsigned version)
 	int size = (int8_t)byte(), rank = (int8_t)byte();
 
 	if (version < 4)
-		must(((init_old)call)(&contexts[at], &masks[at]));
+		must(((rig_init_v1)call)(&contexts[at], &masks[at]));
 	else if (version == 4)
-		must(((init_v4)call)(&contexts[at], &masks[at], NULL, hash, 1, size, rank, NULL));
+		must(((rig_init_v4)call)(
+			&contexts[at], &masks[at], NULL, hash, 1, size, rank, NULL));
 	else
-		must(((init_v5)call)(&contexts[at], hash, &masks[at], NULL, 1, size, rank, NULL));
+		must(((rig_init_v5)call)(
+			&contexts[at], hash, &masks[at], NULL, 1, size, rank, NULL));
 	if (!contexts[at])
 		abort();
 }
@@ -131,13 +120,15 @@ static void start(unsigned version)
 		room[i] = byte() % 8 ? byte() : word();
 	if (byte() == 255)
 		kind = word();
+	if (version < 5) /* one byte there */
+		kind = (uint8_t)kind;
 	fix_texts(version, kind, room);
 	if (version < 5)
 		memcpy(room, &(uint8_t){(uint8_t)kind}, 1);
 	else
 		room[0] = kind;
 	memcpy(&room[1], &parent, sizeof(parent));
-	if (kind == LW_NCCL_PROFILE_NET_PLUGIN || (uint8_t)kind == LW_NCCL_PROFILE_NET_PLUGIN) {
+	if (kind == LW_NCCL_PROFILE_NET_PLUGIN) {
 		memcpy(&room[3], &id, sizeof(id));
 		memcpy(&room[4], &data, sizeof(data));
 	}

@@ -137,3 +137,50 @@ uint32_t lw_socket_serial(int fd)
 {
 	return fd > 0 ? (uint32_t)fd : 0;
 }
+
+/* ---- for tests ---- */
+
+uint64_t rig_key(void)
+{
+	static _Atomic uint64_t next = 1000;
+
+	return atomic_fetch_add(&next, 1);
+}
+
+struct lw_nccl_comm *rig_comm(int32_t size, bool has_plugin)
+{
+	const struct lw_nccl_comm_facts facts = {.key = rig_key(), .size = size, .rank = 0};
+	struct lw_nccl_comm *comm = lw_nccl_comm_seen(&facts);
+
+	if (!comm)
+		abort();
+	atomic_store(&comm->n_contexts, has_plugin);
+	rig_clear();
+	return comm;
+}
+
+struct lw_nccl_facts rig_call(struct lw_nccl_comm *comm, uint16_t op, uint64_t bytes)
+{
+	return (struct lw_nccl_facts){.comm = comm,
+		.t0_ns = 100,
+		.bytes = bytes,
+		.peer = -1,
+		.op = op,
+		.source = LW_NCCL_FROM_PRELOAD,
+		.flags = LW_NCCL_IN_PLACE,
+		.dtype = LW_DTYPE_FLOAT32};
+}
+
+struct lw_nccl_facts rig_task(struct lw_nccl_comm *comm, uint16_t op, uint64_t bytes)
+{
+	return (struct lw_nccl_facts){.comm = comm,
+		.t0_ns = 200,
+		.bytes = bytes,
+		.peer = -1,
+		.op = op,
+		.source = LW_NCCL_FROM_PLUGIN,
+		.algorithm = LW_NCCL_ALGORITHM_RING,
+		.protocol = LW_NCCL_PROTOCOL_LL,
+		.n_channels = 4,
+		.dtype = LW_DTYPE_INT8};
+}

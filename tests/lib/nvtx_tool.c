@@ -3,7 +3,8 @@
  * nvtx_tool.c - another tool that NVTX_INJECTION64_PATH may name, to stand beside lapwing: prints every call that it is
  * given to NVTX_TOOL_LOG, with handles, ids and levels of its own making, and aborts on a handle that is not its own.
  *
- * NVTX_TOOL=narrow: takes push and pop alone, as a tool that makes no handles; refuse: gives up half-way.
+ * NVTX_TOOL=narrow: takes push and pop alone, as a tool that makes no handles; refuse: gives up half-way; per_copy: gives
+ * each copy of NVTX in the process another function for marks.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -65,6 +66,11 @@ static const char *message(const struct attributes *attributes)
 static void mark(const char *text)
 {
 	SAY("mark %s\n", text);
+}
+
+static void mark_elsewhere(const char *text)
+{
+	SAY("elsewhere mark %s\n", text);
 }
 
 static int push(const char *text)
@@ -167,6 +173,7 @@ int InitializeInjectionNvtx2(const void *(*get_export_table)(uint32_t id))
 		int (*get)(int module, any_fn ***ret_table, unsigned *ret_n);
 	} *callbacks = get_export_table(1);
 	const char *path = getenv("NVTX_TOOL_LOG"), *how = getenv("NVTX_TOOL");
+	static int n_copies;
 	any_fn **core, **core2;
 	unsigned n;
 
@@ -182,7 +189,7 @@ int InitializeInjectionNvtx2(const void *(*get_export_table)(uint32_t id))
 	*core2[5] = (any_fn)domain_pop;
 	if (how && strcmp(how, "narrow") == 0)
 		return 1;
-	*core[2] = (any_fn)mark;
+	*core[2] = (any_fn)(how && n_copies++ ? mark_elsewhere : mark);
 	*core[5] = (any_fn)start;
 	*core[7] = (any_fn)end;
 	*core[8] = (any_fn)push_event;

@@ -4,11 +4,14 @@
  *
  * STUB_NCCL_LATE=1: as before 2.14, handles of communicators that are made in a group are there at its end.
  * STUB_NCCL_QUIET=1: says nothing, for those who time calls.
+ * FAKE_CUDA=FILE: the double of libcudart in FILE launches a kernel for an allreduce, and one for a group's sends and
+ * receives at its end.
  * STUB_NCCL_NVTX=1: tells NVTX what NCCL 2.28 does, of communicators called NVTX_NAME and, split off, one more each time.
  */
 #include "tests/lib/stub_nccl.h"
 
 #include "tests/e2e/programs/nvtx_double.h"
+#include "tests/lib/fake_cudart.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -28,6 +31,17 @@ static ncclResult_t result(void)
 
 	errno = ENOTTY; /* NCCL does change it */
 	return text ? (ncclResult_t)strtol(text, NULL, 10) : 0;
+}
+
+static __typeof__(&cudaLaunchKernel) launch;
+static int n_moved; /* sends and receives of this group */
+
+static void run_kernel(const char *name)
+{
+	const struct fake_dim3 grid = {1, 2, 3}, block = {4, 5, 6}; /* as that double wants them */
+
+	if (launch && launch(name, grid, block, NULL, 7, (void *)7))
+		abort();
 }
 
 static ncclResult_t give(ncclComm_t *comm)
@@ -88,6 +102,11 @@ __attribute__((constructor)) static void load_nvtx(void)
 	} schema = {1 << 2 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 8, NULL, 1, 0, entries, 3,
 		sizeof(struct told), 0, 1 << 24};
 
+	const char *cuda = getenv("FAKE_CUDA");
+	void *library = cuda ? dlopen(cuda, RTLD_NOW | RTLD_GLOBAL) : NULL;
+
+	launch = library ? (__typeof__(launch))(uintptr_t)dlsym(RTLD_DEFAULT, "cudaLaunchKernel")
+			 : NULL;
 	is_quiet = getenv("STUB_NCCL_QUIET") != NULL;
 	if (!getenv("STUB_NCCL_NVTX") || !nvtx_load(&nvtx, NVTX_N_PAYLOAD, 0x0103))
 		return;
@@ -154,6 +173,11 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int n, ncclUniqueId id, int rank)
 {
+	int (*set_device)(int) =
+		launch ? (int (*)(int))(uintptr_t)dlsym(RTLD_DEFAULT, "cudaSetDevice") : NULL;
+
+	if (set_device) /* NCCL is no job's first user of CUDA */
+		set_device(0);
 	SAY("InitRank %d %u %d", n, sum(&id), rank);
 	return give(comm);
 }
@@ -258,6 +282,9 @@ ncclResult_t ncclGroupEnd(void)
 	push("ncclGroupEnd", NULL);
 	pop(NULL);
 	SAY("GroupEnd");
+	if (depth == 1 && n_moved)
+		run_kernel("ncclDevKernel_SendRecv");
+	n_moved = depth == 1 ? 0 : n_moved;
 	if (--depth == 0)
 		for (; n_late; n_late--)
 			*late[n_late - 1] = (ncclComm_t)(last_handle += 0x1000);
@@ -277,6 +304,7 @@ ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDa
 	ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
 	tell("ncclAllReduce", count, -1);
+	run_kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL");
 	SAY("AllReduce " BUFFERS " %d %p %p", send, receive, count, type, op, (void *)comm,
 		(void *)stream);
 	return result();
@@ -349,6 +377,7 @@ ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t type, int p
 	ncclComm_t comm, cudaStream_t stream)
 {
 	tell("ncclSend", count, peer);
+	n_moved += depth > 0;
 	SAY("Send %p %zu %d %d %p %p", send, count, type, peer, (void *)comm, (void *)stream);
 	return result();
 }

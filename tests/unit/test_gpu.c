@@ -117,6 +117,22 @@ static void backward_is_told_on_the_devices_own_clock(void **state)
 	lw_run_free(run);
 }
 
+/* A CUDA graph launches all at once: what was over when the allreduce began is what it needed. */
+static void within_a_graph_a_collective_is_ready_behind_the_kernels_before_it(void **state)
+{
+	struct lw_run *run = gpu_run_of_events(CALL("cudaGraphLaunch", 1, 10, 5) "," KERNEL(
+		"one", 1, 7, 20, 30) "," KERNEL("two", 1, 7, 60, 40) "," KERNEL(REDUCE, 1, 20, 105,
+		50) "," KERNEL("three", 1, 7, 100, 100));
+	const struct lw_rank *rank = &run->ranks.at[0];
+
+	(void)state;
+	assert_int_equal(rank->batches.n, 1);
+	assert_int_equal(rank->members.at[0].computed_ns, 90000); /* the trace begins at 10 */
+	assert_int_equal(rank->batches.at[0].start_ns, 90000);
+	assert_int_equal(rank->batches.at[0].wire_start_ns, 95000);
+	lw_run_free(run);
+}
+
 /* In the second step rank 1's allreduce takes 200, rank 0's 300: it had waited 100 for rank 1. */
 static void the_rank_whose_kernel_is_shortest_came_last(void **state)
 {
@@ -422,6 +438,7 @@ int main(void)
 		cmocka_unit_test(steps_are_measured_by_the_unions_of_kernels),
 		cmocka_unit_test(a_collective_is_ready_when_the_device_has_computed_what_it_needs),
 		cmocka_unit_test(backward_is_told_on_the_devices_own_clock),
+		cmocka_unit_test(within_a_graph_a_collective_is_ready_behind_the_kernels_before_it),
 		cmocka_unit_test(the_rank_whose_kernel_is_shortest_came_last),
 		cmocka_unit_test(sums_are_by_name_and_by_operation),
 		cmocka_unit_test(a_broadcast_before_the_forward_pass_is_no_gradient),

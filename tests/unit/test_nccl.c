@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL's operations, told of by calls and by the plugin: each once; the names of communicators; many threads. */
+/* NCCL's operations, told of by calls and by the plugin: each once; the names of communicators. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,50 +7,8 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <pthread.h>
-#include <sched.h>
 
 #include "tests/lib/nccl_rig.h"
-
-static uint64_t next_key = 1000;
-
-/* A communicator of its own for each test. */
-static struct lw_nccl_comm *make_comm(int32_t size, bool has_plugin)
-{
-	const struct lw_nccl_comm_facts facts = {.key = next_key++, .size = size, .rank = 0};
-	struct lw_nccl_comm *comm = lw_nccl_comm_seen(&facts);
-
-	assert_non_null(comm);
-	atomic_store(&comm->n_contexts, has_plugin);
-	rig_clear();
-	return comm;
-}
-
-static struct lw_nccl_facts call_of(struct lw_nccl_comm *comm, uint16_t op, uint64_t bytes)
-{
-	return (struct lw_nccl_facts){.comm = comm,
-		.t0_ns = 100,
-		.bytes = bytes,
-		.peer = -1,
-		.op = op,
-		.source = LW_NCCL_FROM_PRELOAD,
-		.flags = LW_NCCL_IN_PLACE,
-		.dtype = LW_DTYPE_FLOAT32};
-}
-
-static struct lw_nccl_facts task_of(struct lw_nccl_comm *comm, uint16_t op, uint64_t bytes)
-{
-	return (struct lw_nccl_facts){.comm = comm,
-		.t0_ns = 200,
-		.bytes = bytes,
-		.peer = -1,
-		.op = op,
-		.source = LW_NCCL_FROM_PLUGIN,
-		.algorithm = LW_NCCL_ALGORITHM_RING,
-		.protocol = LW_NCCL_PROTOCOL_LL,
-		.n_channels = 4,
-		.dtype = LW_DTYPE_INT8};
-}
 
 static const struct lw_ev_nccl_op *nth_op(uint32_t n)
 {
@@ -83,7 +41,7 @@ static void communicators_are_named_as_nccl_names_them(void **state)
 
 static void a_communicator_is_announced_once_when_it_is_known(void **state)
 {
-	struct lw_nccl_comm_facts facts = {.key = next_key++, .parent = 7, .rank = -1};
+	struct lw_nccl_comm_facts facts = {.key = rig_key(), .parent = 7, .rank = -1};
 	struct lw_nccl_comm *comm;
 
 	(void)state;
@@ -109,7 +67,7 @@ static void a_communicator_is_announced_once_when_it_is_known(void **state)
 
 static void one_that_nothing_was_done_with_is_announced_at_the_end(void **state)
 {
-	const struct lw_nccl_comm_facts facts = {.key = next_key++, .size = 4, .rank = 0};
+	const struct lw_nccl_comm_facts facts = {.key = rig_key(), .size = 4, .rank = 0};
 
 	(void)state;
 	lw_nccl_comms_flush();
@@ -149,7 +107,7 @@ static void communicators_that_ended_make_room(void **state)
 
 static void a_call_that_no_plugin_has_is_written_when_it_returns(void **state)
 {
-	struct lw_nccl_facts facts = call_of(make_comm(4, false), LW_NCCL_ALLREDUCE, 64), inner;
+	struct lw_nccl_facts facts = rig_call(rig_comm(4, false), LW_NCCL_ALLREDUCE, 64), inner;
 	uint64_t handle = lw_nccl_call_begin(&facts);
 
 	(void)state;
@@ -171,7 +129,7 @@ static void a_call_that_no_plugin_has_is_written_when_it_returns(void **state)
 
 static void a_call_that_failed_says_so(void **state)
 {
-	struct lw_nccl_facts facts = call_of(make_comm(4, true), LW_NCCL_REDUCE, 64);
+	struct lw_nccl_facts facts = rig_call(rig_comm(4, true), LW_NCCL_REDUCE, 64);
 
 	(void)state;
 	lw_nccl_call_end(lw_nccl_call_begin(&facts), LW_NCCL_FAILED, 300);
@@ -181,16 +139,16 @@ static void a_call_that_failed_says_so(void **state)
 /* Up to v4 the plugin has only the communicator, the kind and the bytes to know a call by. */
 static void the_plugin_takes_over_what_the_preload_began(void **state)
 {
-	struct lw_nccl_comm *comm = make_comm(4, true);
-	struct lw_nccl_facts other = call_of(comm, LW_NCCL_ALLREDUCE, 32),
-			     facts = call_of(comm, LW_NCCL_ALLREDUCE, 64), task;
+	struct lw_nccl_comm *comm = rig_comm(4, true);
+	struct lw_nccl_facts other = rig_call(comm, LW_NCCL_ALLREDUCE, 32),
+			     facts = rig_call(comm, LW_NCCL_ALLREDUCE, 64), task;
 	uint64_t first, second, operation;
 
 	(void)state;
 	first = lw_nccl_call_begin(&other);
 	lw_nccl_call_end(first, 0, 150);
 	second = lw_nccl_call_begin(&facts);
-	task = task_of(comm, LW_NCCL_ALLREDUCE, 64);
+	task = rig_task(comm, LW_NCCL_ALLREDUCE, 64);
 	operation = lw_nccl_op_start(lw_nccl_handle(LW_NCCL_HANDLE_GROUP, 1), &task);
 	assert_true(operation == second);
 	assert_true(lw_nccl_part_begin(operation));
@@ -212,12 +170,12 @@ static void the_plugin_takes_over_what_the_preload_began(void **state)
 
 static void a_call_on_another_communicator_is_not_taken_for_it(void **state)
 {
-	struct lw_nccl_comm *comm = make_comm(4, true), *other = make_comm(4, true);
-	struct lw_nccl_facts elsewhere = call_of(other, LW_NCCL_ALLREDUCE, 64), task;
+	struct lw_nccl_comm *comm = rig_comm(4, true), *other = rig_comm(4, true);
+	struct lw_nccl_facts elsewhere = rig_call(other, LW_NCCL_ALLREDUCE, 64), task;
 	uint64_t call = lw_nccl_call_begin(&elsewhere), operation;
 
 	(void)state;
-	task = task_of(comm, LW_NCCL_ALLREDUCE, 64);
+	task = rig_task(comm, LW_NCCL_ALLREDUCE, 64);
 	operation = lw_nccl_op_start(0, &task);
 	assert_true(operation != call);
 	lw_nccl_call_end(call, 0, 300);
@@ -231,7 +189,7 @@ static void a_call_on_another_communicator_is_not_taken_for_it(void **state)
 
 static void a_communicator_of_one_rank_has_no_tasks_to_wait_for(void **state)
 {
-	struct lw_nccl_facts facts = call_of(make_comm(1, true), LW_NCCL_ALLREDUCE, 64);
+	struct lw_nccl_facts facts = rig_call(rig_comm(1, true), LW_NCCL_ALLREDUCE, 64);
 
 	(void)state;
 	lw_nccl_call_end(lw_nccl_call_begin(&facts), 0, 300);
@@ -240,8 +198,8 @@ static void a_communicator_of_one_rank_has_no_tasks_to_wait_for(void **state)
 
 static void calls_of_a_group_end_with_it(void **state)
 {
-	struct lw_nccl_comm *comm = make_comm(4, false);
-	struct lw_nccl_facts facts = call_of(comm, LW_NCCL_SEND, 64);
+	struct lw_nccl_comm *comm = rig_comm(4, false);
+	struct lw_nccl_facts facts = rig_call(comm, LW_NCCL_SEND, 64);
 
 	(void)state;
 	lw_nccl_group_begin();
@@ -265,14 +223,14 @@ static void calls_of_a_group_end_with_it(void **state)
 /* NCCL makes an all-to-all of sends and receives: one operation all the same. */
 static void what_is_made_of_sends_and_receives_is_one(void **state)
 {
-	struct lw_nccl_comm *comm = make_comm(4, true);
-	struct lw_nccl_facts facts = call_of(comm, LW_NCCL_ALLTOALL, 64), task;
+	struct lw_nccl_comm *comm = rig_comm(4, true);
+	struct lw_nccl_facts facts = rig_call(comm, LW_NCCL_ALLTOALL, 64), task;
 	uint64_t handle = lw_nccl_call_begin(&facts), inside;
 
 	(void)state;
 	inside = lw_nccl_handle(LW_NCCL_HANDLE_INSIDE, lw_nccl_handle_value(handle));
 	for (int i = 0; i < 4; i++) {
-		task = task_of(comm, i % 2 ? LW_NCCL_RECV : LW_NCCL_SEND, 16);
+		task = rig_task(comm, i % 2 ? LW_NCCL_RECV : LW_NCCL_SEND, 16);
 		assert_true(lw_nccl_op_start(inside, &task) == handle);
 		assert_true(lw_nccl_part_begin(handle));
 	}
@@ -293,8 +251,8 @@ static void what_is_made_of_sends_and_receives_is_one(void **state)
 /* NCCL launches a group's tasks when it ends, in an order of its own. */
 static void a_group_of_many_is_taken_over_whatever_the_order(void **state)
 {
-	struct lw_nccl_comm *comm = make_comm(600, true);
-	struct lw_nccl_facts facts = call_of(comm, LW_NCCL_SEND, 64), task;
+	struct lw_nccl_comm *comm = rig_comm(600, true);
+	struct lw_nccl_facts facts = rig_call(comm, LW_NCCL_SEND, 64), task;
 
 	(void)state;
 	lw_nccl_group_begin();
@@ -303,7 +261,7 @@ static void a_group_of_many_is_taken_over_whatever_the_order(void **state)
 		lw_nccl_call_end(lw_nccl_call_begin(&facts), 0, 200);
 	}
 	for (int i = 0; i < 600; i++) {
-		task = task_of(comm, LW_NCCL_SEND, 64);
+		task = rig_task(comm, LW_NCCL_SEND, 64);
 		task.peer = (i * 7 + 11) % 600;
 		lw_nccl_op_stop(lw_nccl_op_start(0, &task), 300);
 	}
@@ -316,8 +274,8 @@ static void a_group_of_many_is_taken_over_whatever_the_order(void **state)
 
 static void an_operation_is_written_as_soon_as_it_is_certain(void **state)
 {
-	struct lw_nccl_comm *comm = make_comm(4, true);
-	struct lw_nccl_facts task = task_of(comm, LW_NCCL_ALLREDUCE, 64);
+	struct lw_nccl_comm *comm = rig_comm(4, true);
+	struct lw_nccl_facts task = rig_task(comm, LW_NCCL_ALLREDUCE, 64);
 	uint64_t first = lw_nccl_op_start(0, &task), second, third, without;
 
 	(void)state;
@@ -354,8 +312,8 @@ static void an_operation_is_written_as_soon_as_it_is_certain(void **state)
 /* A send and a receive of one group run at once, in any order. */
 static void those_of_one_group_do_not_end_each_other(void **state)
 {
-	struct lw_nccl_comm *comm = make_comm(4, true);
-	struct lw_nccl_facts task = task_of(comm, LW_NCCL_SEND, 64);
+	struct lw_nccl_comm *comm = rig_comm(4, true);
+	struct lw_nccl_facts task = rig_task(comm, LW_NCCL_SEND, 64);
 	uint64_t send, receive, next;
 
 	(void)state;
@@ -383,19 +341,9 @@ static void those_of_one_group_do_not_end_each_other(void **state)
 
 /* ---- the plugin as a whole ------------------------------------------------------------------------------- */
 
-struct table_v5 {
-	const char *name;
-	int (*init)(void **, uint64_t, int *, const char *, int, int, int, void (*)(void));
-	int (*start)(void *, void **, void *);
-	int (*stop)(void *);
-	int (*state)(void *, int, void *);
-	int (*finalize)(void *);
-};
-extern const struct table_v5 ncclProfiler_v5;
-
 static void it_can_be_turned_off_and_on_during_a_run(void **state)
 {
-	struct lw_nccl_facts facts = call_of(make_comm(4, false), LW_NCCL_ALLREDUCE, 64);
+	struct lw_nccl_facts facts = rig_call(rig_comm(4, false), LW_NCCL_ALLREDUCE, 64);
 	int mask = -1, late = -1;
 	void *context, *other;
 
@@ -403,12 +351,14 @@ static void it_can_be_turned_off_and_on_during_a_run(void **state)
 	lw_nccl_plugin_missing(22101);
 	assert_int_equal(rig_status, LW_HOOK_ABSENT);
 	assert_non_null(strstr(rig_detail, "2.23.4"));
-	assert_int_equal(ncclProfiler_v5.init(&context, next_key++, &mask, "", 1, 2, 0, NULL), 0);
+	assert_int_equal(
+		((rig_init_v5)ncclProfiler_v5.init)(&context, rig_key(), &mask, "", 1, 2, 0, NULL),
+		0);
 	assert_true(mask > 0);
 	lw_nccl_plugin_on(false);
 	assert_int_equal(mask, 0);
 	assert_true(lw_nccl_call_begin(&facts) == 0);
-	ncclProfiler_v5.init(&other, next_key++, &late, "", 1, 2, 0, NULL);
+	((rig_init_v5)ncclProfiler_v5.init)(&other, rig_key(), &late, "", 1, 2, 0, NULL);
 	assert_int_equal(late, 0);
 	lw_nccl_plugin_on(true);
 	assert_true(mask > 0 && late == mask);
@@ -418,78 +368,6 @@ static void it_can_be_turned_off_and_on_during_a_run(void **state)
 	assert_int_equal(late, 0);
 	lw_nccl_plugin_on(true);
 	ncclProfiler_v5.finalize(other);
-}
-
-/* ---- many threads ----------------------------------------------------------------------------------------- */
-
-enum { N_THREADS = 4, N_EACH = 20000 };
-static _Atomic uint64_t handed[N_THREADS][64]; /* operations for the proxy of that thread */
-static _Atomic bool is_over;
-static struct lw_nccl_comm *comms[N_THREADS];
-
-static _Atomic int at[N_THREADS];
-
-/* No thread runs far ahead: one that is not scheduled for thousands of operations finds its call gone. */
-static void keep_step(unsigned number, int i)
-{
-	atomic_store(&at[number], i);
-	for (int other = 0; other < N_THREADS; other++)
-		while (atomic_load(&at[other]) < i - 64)
-			sched_yield();
-}
-
-static void *user(void *argument)
-{
-	unsigned number = (unsigned)(uintptr_t)argument;
-
-	for (int i = 0; i < N_EACH; i++) {
-		struct lw_nccl_facts task = task_of(comms[number], LW_NCCL_ALLREDUCE, (uint64_t)i);
-		struct lw_nccl_facts call = call_of(comms[number], LW_NCCL_ALLREDUCE, (uint64_t)i);
-		uint64_t begun = i % 3 ? 0 : lw_nccl_call_begin(&call);
-		uint64_t handle = lw_nccl_op_start(0, &task);
-
-		keep_step(number, i);
-		atomic_exchange(&handed[number][i % 64], handle);
-		lw_nccl_op_stop(handle, 300);
-		lw_nccl_call_end(begun, 0, 310);
-	}
-	atomic_store(&at[number], N_EACH);
-	return NULL;
-}
-
-static void *proxy(void *argument)
-{
-	unsigned number = (unsigned)(uintptr_t)argument;
-
-	while (!atomic_load(&is_over)) {
-		for (int i = 0; i < 64; i++) {
-			uint64_t handle = atomic_exchange(&handed[number][i], 0);
-
-			if (handle && lw_nccl_part_begin(handle))
-				lw_nccl_part_end(handle, 400);
-		}
-	}
-	return NULL;
-}
-
-static void threads_lose_and_double_nothing(void **state)
-{
-	pthread_t users[N_THREADS], proxies[N_THREADS];
-
-	(void)state;
-	for (int i = 0; i < N_THREADS; i++)
-		comms[i] = make_comm(4, true);
-	for (uintptr_t i = 0; i < N_THREADS; i++) {
-		pthread_create(&users[i], NULL, user, (void *)i);
-		pthread_create(&proxies[i], NULL, proxy, (void *)i);
-	}
-	for (int i = 0; i < N_THREADS; i++)
-		pthread_join(users[i], NULL);
-	atomic_store(&is_over, true);
-	for (int i = 0; i < N_THREADS; i++)
-		pthread_join(proxies[i], NULL);
-	lw_nccl_ops_flush(NULL);
-	assert_int_equal(rig_n_ops + rig_n_lost, N_THREADS * N_EACH);
 }
 
 int main(void)
@@ -510,7 +388,6 @@ int main(void)
 		cmocka_unit_test(an_operation_is_written_as_soon_as_it_is_certain),
 		cmocka_unit_test(those_of_one_group_do_not_end_each_other),
 		cmocka_unit_test(it_can_be_turned_off_and_on_during_a_run),
-		cmocka_unit_test(threads_lose_and_double_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

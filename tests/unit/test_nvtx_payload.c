@@ -125,6 +125,27 @@ static void packed_structures_are_read_as_packed(void **state)
 	assert_int_equal(values.at[LW_NVTX_FIELD_PEER], 7);
 }
 
+static void what_is_no_plain_number_is_passed_over(void **state)
+{
+	static const char domain[1];
+	const uint64_t blob[] = {11, 12, 13, 14, 15};
+	const struct lw_nvtx_schema_entry entries[] = {
+		{.flags = 1 << 1, .type = SIZE, .name = "Bytes"},          /* a pointer to it */
+		{.flags = 1 << 4, .type = 5, .name = "Root", .offset = 8}, /* arrays */
+		{.flags = 3 << 4, .type = 5, .name = "Rank", .offset = 16},
+		{.type = 75, .name = "No. of ranks", .offset = 24}, /* a text */
+		{.flags = 1 << 9,
+			.type = SIZE,
+			.name = "Message size [bytes]",
+			.offset = 32}}; /* hidden */
+	struct lw_nvtx_values values =
+		read_blob(domain, add(domain, entries, 5, sizeof(blob)), blob, sizeof(blob));
+
+	(void)state;
+	assert_int_equal(values.known, 1u << LW_NVTX_FIELD_BYTES | 1u << LW_NVTX_FIELD_FIRST);
+	assert_int_equal(values.at[LW_NVTX_FIELD_BYTES], 15);
+}
+
 static void a_schema_is_its_domains(void **state)
 {
 	static const char one[1], two[1];
@@ -202,6 +223,7 @@ int main(void)
 		cmocka_unit_test(every_whole_number_is_read_with_its_sign),
 		cmocka_unit_test(offsets_follow_from_alignment_where_none_is_given),
 		cmocka_unit_test(packed_structures_are_read_as_packed),
+		cmocka_unit_test(what_is_no_plain_number_is_passed_over),
 		cmocka_unit_test(a_schema_is_its_domains),
 		cmocka_unit_test(random_schemas_stay_inside_their_blobs),
 	};

@@ -75,7 +75,9 @@ int main(void)
 	count(ncclGroupEnd());
 	ncclGroupStart();
 	count(ncclCommInitRank(&grouped[0], 2, ids[2], 0));
+	ncclGroupStart();
 	count(ncclCommSplit(comm, 1, 0, &grouped[1], NULL));
+	count(ncclGroupEnd());
 	count(ncclGroupEnd());
 	count(ncclAllReduce(AT(1), AT(2), 3, 7, 0, grouped[0], STREAM));
 	count(ncclAllReduce(AT(1), AT(2), 4, 7, 0, grouped[1], STREAM));

@@ -5,7 +5,7 @@
 #include "tests/e2e/programs/nvtx_double.h"
 #include "tracer/lapwing_mark.h"
 
-static struct nvtx_copy nvtx;
+static struct nvtx_copy nvtx, another; /* a process has as many copies as libraries with NVTX */
 
 #define CORE(type, number, ...)  NVTX_CALL(type, nvtx.core[number], __VA_ARGS__)
 #define CORE2(type, number, ...) NVTX_CALL(type, nvtx.core2[number], __VA_ARGS__)
@@ -55,6 +55,11 @@ int main(void)
 	CORE(int (*)(void), 11);
 	CORE(int (*)(const wchar_t *), 10, L"wide range");
 	CORE(int (*)(void), 11);
+	if (nvtx_load(&another, 0, 0)) {
+		NVTX_CALL(void (*)(const char *), another.core[2], "from another copy");
+		NVTX_CALL(int (*)(const char *), another.core[9], "range of another copy");
+		NVTX_CALL(int (*)(void), another.core[11]);
+	}
 	printf("levels %d %d %d %d pop %d\n", levels[0], levels[1], levels[2], levels[3],
 		CORE(int (*)(void), 11));
 	return 0;

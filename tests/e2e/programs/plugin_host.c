@@ -244,12 +244,12 @@ static void api(char **w)
 		event.v6.coll_api.count = number(w[5]);
 		event.v6.coll_api.datatype = w[6];
 		event.v6.coll_api.root = integer(w[7]);
-		event.v6.coll_api.is_captured = integer(w[8]);
+		event.v6.coll_api.is_captured = (uint8_t)integer(w[8]);
 	} else {
 		event.v6.p2p_api.func = w[4];
 		event.v6.p2p_api.count = number(w[5]);
 		event.v6.p2p_api.datatype = w[6];
-		event.v6.p2p_api.is_captured = integer(w[8]);
+		event.v6.p2p_api.is_captured = (uint8_t)integer(w[8]);
 	}
 	start(w[1], w[2], &event);
 }
@@ -260,7 +260,7 @@ static void groupapi(char **w)
 
 	begin(&event, LW_NCCL_PROFILE_GROUP_API, NULL);
 	event.v6.group_api.depth = integer(w[3]);
-	event.v6.group_api.is_captured = integer(w[4]);
+	event.v6.group_api.is_captured = (uint8_t)integer(w[4]);
 	start(w[1], w[2], &event);
 }
 
