@@ -145,8 +145,12 @@ int64_t lw_gpu_lost_wait_ns(const struct lw_run *run, const struct lw_gpu_lost *
 enum { SHORT_BYTES = 61 };
 
 /* As people read it, and no longer than a word of a sentence. */
-static const char *short_name(const char *name, char text[SHORT_BYTES])
+static const char *short_name(const struct lw_run *run, const struct lw_rank *rank, int32_t kernel,
+	char text[SHORT_BYTES])
 {
+	bool is_there = kernel >= 0 && (size_t)kernel < rank->gpu.kernels.n;
+	const char *name =
+		is_there ? run->gpu.names.at[rank->gpu.kernels.at[kernel].name].name : "a kernel";
 	char whole[LW_KERNEL_TEXT_BYTES];
 	bool is_long = strlen(lw_kernel_text(name, whole)) >= SHORT_BYTES;
 
@@ -159,8 +163,6 @@ const char *lw_gpu_lost_text(
 	const struct lw_run *run, const struct lw_gpu_lost *lost, char text[LW_GPU_TEXT_BYTES])
 {
 	const struct lw_rank *rank = &run->ranks.at[lost->rank];
-	const struct lw_kernel *late = &rank->gpu.kernels.at[lost->kernel];
-	const struct lw_kernel *comm = &rank->gpu.kernels.at[lost->comm];
 	int64_t wait_ns = lw_gpu_lost_wait_ns(run, lost);
 	char name[2][SHORT_BYTES], unit[3][LW_UNIT_TEXT_BYTES], step[32] = "";
 
@@ -171,9 +173,9 @@ const char *lw_gpu_lost_text(
 		rank->rank, step, (double)(lost->start_ns - run->first_ns) / 1e6,
 		lw_gpu_lost_call(run, lost),
 		wait_ns == LW_NS_UNKNOWN ? "?" : lw_ns_format((double)wait_ns, unit[0]),
-		short_name(run->gpu.names.at[late->name].name, name[0]),
+		short_name(run, rank, lost->kernel, name[0]),
 		lw_ns_format((double)(lost->end_ns - lost->start_ns), unit[1]),
-		short_name(run->gpu.names.at[comm->name].name, name[1]),
+		short_name(run, rank, lost->comm, name[1]),
 		lw_ns_format((double)lost->exposed_ns, unit[2]));
 	return text;
 }

@@ -2,6 +2,7 @@
 /* net_facts.c - below the tables of the network view: what the collectives moved, against a ring, and what there is of it. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "analyzer/emit/report.h"
 #include "tui/net_rows.h"
@@ -47,9 +48,19 @@ static size_t count_connections(const struct seen *seen)
 	return seen->n_connections - count_queue_pairs(seen);
 }
 
+static size_t count_gpus(const struct seen *seen)
+{
+	const struct lw_nic *nic;
+	size_t n = 0;
+
+	lw_vec_foreach (nic, &seen->run->nics)
+		n += !strcmp(nic->kind, "gpu");
+	return n;
+}
+
 static size_t count_devices(const struct seen *seen)
 {
-	return seen->run->nics.n;
+	return seen->run->nics.n - count_gpus(seen);
 }
 
 /* What this run has of the network: who misses something sees that it was not recorded. */
@@ -65,6 +76,7 @@ static void draw_sources(const struct seen *seen, struct lw_pane pane, int y)
 		{"TCP connections", count_connections, true},
 		{"queue pairs", count_queue_pairs, false},
 		{"NICs", count_devices, true},
+		{"GPUs", count_gpus, false},
 	};
 	int x = 1 + lw_pane_print(pane, 1, y, LW_STYLE_DIM, "recorded");
 

@@ -51,6 +51,20 @@ static double others_of(const struct lw_run *run, size_t nic)
 	return NAN;
 }
 
+static bool is_gpu(const struct lw_nic *nic)
+{
+	return !strcmp(nic->kind, "gpu");
+}
+
+/* Over NVLink and PCIe together, what is counted of the two. */
+static double moved_by_gpu(const struct lw_nic *gpu, bool is_out)
+{
+	double nvlink = lw_net_growth(gpu, is_out ? "nvlink_tx_bytes" : "nvlink_rx_bytes");
+	double pcie = lw_net_growth(gpu, is_out ? "pcie_tx_bytes" : "pcie_rx_bytes");
+
+	return isnan(nvlink) ? pcie : isnan(pcie) ? nvlink : nvlink + pcie;
+}
+
 static double nic_figure(const void *context, size_t row, int key)
 {
 	static const char *const counters[] = {[NIC_RX] = "rx_bytes",
@@ -60,6 +74,8 @@ static double nic_figure(const void *context, size_t row, int key)
 	const struct lw_run *run = context;
 	const struct lw_nic *nic = &run->nics.at[row];
 
+	if (is_gpu(nic) && (key == NIC_RX || key == NIC_TX))
+		return moved_by_gpu(nic, key == NIC_TX);
 	switch ((enum nic_key)key) {
 	case NIC_TROUBLES:
 		return troubles_of(run, row);
@@ -81,9 +97,11 @@ static double nic_figure(const void *context, size_t row, int key)
 static const char *nic_name(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
 	const struct lw_run *run = context;
+	const struct lw_nic *nic = &run->nics.at[row];
+	const char *place = strchr(nic->on_name, ':');
 
-	(void)text;
-	return run->nics.at[row].name;
+	(void)text; /* GPUs of one make have one name: where on the PCI bus */
+	return !is_gpu(nic) ? nic->name : place ? place + 1 : nic->on_name;
 }
 
 static const char *nic_kind(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
@@ -114,7 +132,7 @@ static const char *nic_addresses(const void *context, size_t row, char text[LW_T
 	const struct lw_run *run = context;
 
 	(void)text;
-	return run->nics.at[row].addresses;
+	return is_gpu(&run->nics.at[row]) ? run->nics.at[row].name : run->nics.at[row].addresses;
 }
 
 #define NIC(text, columns, which, how, name)                                                       \

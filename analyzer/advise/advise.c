@@ -32,6 +32,7 @@ static const struct lw_adviser *const advisers[] = {
 	&lw_adviser_gpu_stream,
 	&lw_adviser_gpu_copies,
 	&lw_adviser_gpu_idle,
+	&lw_adviser_gpu_clocks,
 	&lw_adviser_gpu_nccl,
 	&lw_adviser_layer,
 	&lw_adviser_bandwidth,

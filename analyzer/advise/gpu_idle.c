@@ -161,7 +161,7 @@ static int find_launching(const struct lw_adviser *self, struct lw_advice_list *
 	char unit[4][LW_UNIT_TEXT_BYTES];
 
 	return lw_advise_find(list, self->id,
-		"the GPU of rank %d waits for the host to launch: %.0f times %s nothing ran for %s on average, and the next kernel was launched only then, %s in all; kernels take %s each, %.0f %s. Launch less often: CUDA graphs (torch.compile(mode=\"reduce-overhead\"), torch.cuda.CUDAGraph), fused optimizers (fused=True, foreach=True), a larger batch: at most %.1f %% less, its error is not known",
+		"the GPU of rank %d waits for the host to launch: %.0f times %s nothing ran for %s on average, and the next kernel was launched only then, %s in all; kernels take %s each, %.0f %s. Launch less often: CUDA graphs (torch.compile(mode=\"reduce-overhead\"), torch.cuda.CUDAGraph), fused optimizers (fused=True, foreach=True), a larger batch: at most %.1f %% less, its error is not known; recording itself makes launches slower",
 		span->rank->rank, idle->n[LAUNCHING] / span->n, span->each,
 		lw_ns_format(idle->ns[LAUNCHING] / idle->n[LAUNCHING], unit[0]),
 		lw_ns_format(idle_ns, unit[1]),

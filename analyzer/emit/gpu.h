@@ -4,6 +4,7 @@
  *
  *	gpu_figures.c  means over steps        gpu_nccl.c   operations and their bandwidth
  *	gpu_text.c     the report's section    gpu_json.c   the key "gpu" of its document
+ *	gpu_devices.c  both, of what NVML counted
  *
  * Reads:  a run after gpu.   Writes: nothing.
  */
@@ -58,6 +59,12 @@ void lw_gpu_summary_done(struct lw_gpu_summary *summary);
 
 /** lw_gpu_sum_nccl() - the part of lw_gpu_summarize() that is in gpu_nccl.c. */
 int lw_gpu_sum_nccl(const struct lw_run *run, struct lw_gpu_summary *summary);
+
+/** lw_gpu_devices_text() - what NVML counted of GPUs while steps went on. Nothing: nothing. */
+void lw_gpu_devices_text(const struct lw_run *run, FILE *out);
+
+/** lw_gpu_devices_json() - the same, the key "counters" of an open object. */
+int lw_gpu_devices_json(struct lw_json *json, const struct lw_run *run);
 
 /** lw_gpu_idle_text() - that GPUs are idle for much of a step; "": they are not, or it is not known. Return: @text. */
 const char *lw_gpu_idle_text(const struct lw_run *run, char text[LW_GPU_TEXT_BYTES]);

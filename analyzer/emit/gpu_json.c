@@ -126,7 +126,7 @@ static void put_devices(struct lw_json *json, const struct lw_run *run)
 	lw_json_array_end(json);
 }
 
-static void put_summary(
+static int put_summary(
 	struct lw_json *json, const struct lw_run *run, const struct lw_gpu_summary *summary)
 {
 	const struct lw_gpu_rank_figures *rank;
@@ -162,6 +162,7 @@ static void put_summary(
 	for (int i = 0; i < LW_GPU_NCCL_SOURCES; i++)
 		lw_json_int(json, lw_gpu_nccl_source_name(i), (int64_t)n[i]);
 	lw_json_object_end(json);
+	return lw_gpu_devices_json(json, run);
 }
 
 int lw_gpu_json(struct lw_json *json, const struct lw_run *run)
@@ -176,7 +177,7 @@ int lw_gpu_json(struct lw_json *json, const struct lw_run *run)
 	status = lw_gpu_summarize(run, &summary);
 	lw_json_object(json, "gpu");
 	if (status == LW_OK)
-		put_summary(json, run, &summary);
+		status = put_summary(json, run, &summary);
 	lw_json_object_end(json);
 	lw_gpu_summary_done(&summary);
 	return status;

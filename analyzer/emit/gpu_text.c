@@ -243,6 +243,7 @@ void lw_gpu_text(const struct lw_run *run, int32_t only_rank, FILE *out)
 		print_kernels(out, &summary);
 		print_nccl(out, &summary);
 		print_lost(out, run, &summary);
+		lw_gpu_devices_text(run, out);
 		print_sources(out, run);
 	}
 	lw_gpu_summary_done(&summary);

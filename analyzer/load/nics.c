@@ -152,6 +152,8 @@ static int compare_device(const struct lw_nic *a, const struct lw_nic *b)
 		by = (a->namespace_key > b->namespace_key) - (a->namespace_key < b->namespace_key);
 	if (!by)
 		by = strcmp(a->kind, b->kind);
+	if (!by && !strcmp(a->kind, "gpu")) /* those of one make have one name */
+		by = strcmp(a->on_name, b->on_name);
 	return by ? by : strcmp(a->name, b->name);
 }
 

@@ -62,11 +62,14 @@ def test_kernels(folder):
     assert gpu["nccl"][0]["is_matched"] and gpu["nccl_told"]["plugin"] == 48, gpu["nccl"]
     assert {(source["name"], source["status"]) for source in gpu["sources"]} == {
         ("cupti", "active"), ("nccl_plugin", "active"), ("nccl", "absent")}, gpu["sources"]
+    counted = gpu["counters"]
+    assert [one["rank"] for one in counted] == [0, None] and counted[0]["held"]["sw_thermal_frac"]["value"] == 0.5, counted
+    assert counted[0]["pcie_tx_bytes_per_s"]["value"] is None, counted
     rows = list(csv.DictReader(io.StringIO(lapwing("tui", "--dump", "timeline", "--size", "200x40", "--keys", f"v a :write <Space> {folder}/k.csv <Enter>", path) and
                                            open(os.path.join(folder, "k.csv")).read())))
     assert {row["kind"] for row in rows} == {"compute", "communication", "copy"} and len(rows) == 144, len(rows)
     info = validated("info", path)["runs"][0]
-    assert info["gpus"][0]["name"] == "NVIDIA H200" and info["rows"]["kernel"] == 120, info["gpus"]
+    assert info["gpus"][0]["name"] == "NVIDIA H200" and info["gpus"][0]["pci"] == "0000:3b:00.0" and info["rows"]["kernel"] == 120, info["gpus"]
 
 
 def test_no_kernels(folder):

@@ -233,7 +233,7 @@ static void a_job_on_gpus(void **state)
 	spec.extra_sql = make_gpu_sql(&gpu,
 		"INSERT INTO string VALUES(5101, 'cupti'), (5102, 'nccl_plugin'), (5103, 'CUPTI 13.0');"
 		"INSERT INTO hook SELECT id, start_ns, 5101, 1, 0, 5103 FROM process;"
-		"INSERT INTO hook SELECT id, start_ns, 5102, 1, 0, NULL FROM process;",
+		"INSERT INTO hook SELECT id, start_ns, 5102, 1, 0, NULL FROM process;" MAKE_GPU_COUNTERS,
 		sql);
 	report(&spec, "gpu", true);
 }

@@ -378,7 +378,7 @@ static struct make_run gpu(void)
 	spec.transport = LW_TRANSPORT_NCCL;
 	gpu.stall_ns = 6000000;
 	gpu.launch_ns = 50000;
-	spec.extra_sql = make_gpu_sql(&gpu, HOOKS, sql);
+	spec.extra_sql = make_gpu_sql(&gpu, HOOKS MAKE_GPU_COUNTERS, sql);
 	return spec;
 }
 

@@ -216,6 +216,28 @@ static void a_gap_that_communication_ends_is_not_the_hosts(void **state)
 	assert_string_equal(advise_spec(&spec, "gpu.idle"), "");
 }
 
+static void a_clock_that_heat_holds_down_is_said(void **state)
+{
+	struct make_gpu gpu = make_gpu_job();
+
+	(void)state;
+	assert_says(advise_of(&gpu, 8, MAKE_GPU_COUNTERS, "gpu.clocks"),
+		"the clock of the GPU of rank 0 (0000:3b:00.0 on host node1) was held down by its temperature (software) for 50 % of the time");
+	assert_says(said, "look at its cooling");
+	assert_says(said, "if all computing went at 1.98 GHz; its error is not known");
+	/* a little, and the GPU of nobody's */
+	assert_string_equal(
+		advise_of(&gpu, 8,
+			MAKE_GPU_COUNTERS
+			"UPDATE counter_sample SET value = value / 20 WHERE counter_id = 76;",
+			"gpu.clocks"),
+		"");
+	assert_string_equal(
+		advise_of(&gpu, 8, MAKE_GPU_COUNTERS "UPDATE gpu SET pci_id = NULL;", "gpu.clocks"),
+		"");
+	assert_string_equal(advise_of(&gpu, 8, NULL, "gpu.clocks"), "");
+}
+
 static void a_protocol_that_the_run_shows_to_be_faster_is_said(void **state)
 {
 	struct make_gpu gpu = make_gpu_job();
@@ -263,6 +285,7 @@ int main(void)
 		cmocka_unit_test(a_gpu_that_waits_for_launches_is_said),
 		cmocka_unit_test(a_host_that_is_away_is_said_and_one_that_waits_is_not),
 		cmocka_unit_test(a_gap_that_communication_ends_is_not_the_hosts),
+		cmocka_unit_test(a_clock_that_heat_holds_down_is_said),
 		cmocka_unit_test(a_protocol_that_the_run_shows_to_be_faster_is_said),
 		cmocka_unit_test(no_advice_claims_more_than_is_exposed),
 	};

@@ -13,6 +13,7 @@
 
 #include "analyzer/emit/gpu.h"
 #include "analyzer/emit/json.h"
+#include "analyzer/reconstruct/gpu_counters.h"
 #include "analyzer/reconstruct/nccl_served.h"
 #include "tests/lib/make_gpu.h"
 #include "tests/lib/run_fixture.h"
@@ -96,6 +97,7 @@ static void the_parts_of_a_step_are_those_of_the_kernels(void **state)
 		assert_int_equal(rank->exposed_ns.how, LW_MEASURED);
 		assert_int_equal(rank->sync_lost_ns.how, LW_ASSUMED); /* at most */
 	}
+	assert_null(strstr(lw_gpu_compute_words(run), "thread"));
 	assert_int_equal(summary.kernels.n, 3);
 	assert_int_equal(summary.kernels.at[0]->n, 2 * 2 * 5);
 	assert_int_equal(summary.kernels.at[0]->total_ns, (int64_t)(2 * 5 * 27.8 * MS));
@@ -178,6 +180,22 @@ static void operations_without_kernels_have_no_bandwidth(void **state)
 	lw_run_free(run);
 }
 
+static void where_one_rank_was_seen_both_kinds_of_computing_are_said(void **state)
+{
+	struct make_gpu gpu = make_gpu_job();
+	struct lw_run *run = analyze(&gpu,
+		"DELETE FROM kernel WHERE thread_id > 2; DELETE FROM copy WHERE thread_id > 2;");
+	struct lw_gpu_summary summary = summarize(run);
+
+	(void)state;
+	assert_int_equal(summary.ranks.n, 1);
+	assert_true(lw_gpu_is_time(run));
+	assert_says(lw_gpu_compute_words(run),
+		"a kernel computes on the rank's GPU, and of ranks without GPU records");
+	lw_gpu_summary_done(&summary);
+	lw_run_free(run);
+}
+
 static void without_launches_nothing_is_said_of_lost_overlap(void **state)
 {
 	struct make_gpu gpu = make_gpu_job();
@@ -221,6 +239,7 @@ static void who_told_and_who_could_not(void **state)
 	struct make_gpu gpu = make_gpu_job();
 	struct lw_run *run = analyze(&gpu,
 		"INSERT INTO string VALUES(5101, 'cupti'), (5102, 'held by nsys'), (5103, 'nvtx'), (5104, 'mpi');"
+		"INSERT INTO loss VALUES(1, 1, 4, 7, 'cupti: kinds'), (1, 1, 4, 5, 'gloo');"
 		"INSERT INTO hook VALUES(1, 0, 5101, 1, 0, NULL), (2, 0, 5101, 3, 0, 5102), (1, 0, 5103, 2, 0, NULL), (1, 0, 5104, 1, 9, NULL);");
 	char text[LW_GPU_TEXT_BYTES];
 
@@ -233,6 +252,67 @@ static void who_told_and_who_could_not(void **state)
 	assert_null(lw_gpu_source_text(run, 3, text));
 	assert_string_equal(lw_gpu_nccl_told(run, text), "24 by plugin");
 	assert_says(text_of(run), "Who told of GPUs and NCCL");
+	assert_says(text_of(run), "cupti: kinds");
+	assert_null(strstr(text_of(run), "gloo")); /* that is said elsewhere */
+	lw_run_free(run);
+}
+
+static void what_nvml_counted_is_of_the_steps_of_the_rank(void **state)
+{
+	struct make_gpu gpu = make_gpu_job();
+	struct lw_run *run = analyze(&gpu, MAKE_GPU_COUNTERS);
+	const struct lw_rank *rank = &run->ranks.at[0];
+	double middle_s = (double)(rank->steps.at[1].start_ns + rank->steps.at[5].end_ns) / 2e9;
+	struct lw_gpu_counters counters;
+
+	(void)state;
+	assert_int_equal(lw_gpu_counters(run, &counters), LW_OK);
+	assert_int_equal(counters.at.n, 2);
+	assert_int_equal(counters.at.at[0].rank, 0);
+	assert_int_equal(counters.at.at[0].n_ranks, 1);
+	assert_int_equal(counters.at.at[1].rank, LW_NONE);
+	assert_true(fabs(counters.at.at[0].busy_frac - 0.9) < 1e-9);
+	/* it rises by half a GHz a second */
+	assert_true(fabs(counters.at.at[0].sm_clock_khz - 1e6 - 5e5 * middle_s) < 1);
+	assert_true(fabs(counters.at.at[0].nvlink_tx_bytes_per_s - 1e8) < 1);
+	assert_true(fabs(counters.at.at[0].held_frac[LW_GPU_HOLD_sw_thermal] - 0.5) < 1e-9);
+	assert_true(fabs(counters.at.at[0].held_frac[LW_GPU_HOLD_sw_power]) < 1e-9);
+	assert_true(isnan(counters.at.at[0].held_frac[LW_GPU_HOLD_sync_boost]));
+	assert_true(isnan(counters.at.at[0].pcie_tx_bytes_per_s));
+	assert_says(text_of(run), "GPUs while steps went on, by NVML");
+	assert_says(text_of(run),
+		"0000:3b:00.0: its temperature (software) held its clock down for 50 % of the");
+	lw_vec_free(&counters.at);
+	lw_run_free(run);
+}
+
+/* Two recordings of one host; GPUs of one make have one name. */
+static void gpus_are_told_apart_by_their_place(void **state)
+{
+	static char sql[MAKE_GPU_SQL_BYTES];
+	static const char *const others[] = {"72", "71"};
+	struct make_run spec = make_run_job(1, 4);
+	struct make_gpu gpu = make_gpu_job();
+	struct lw_gpu_counters counters;
+	char more[4096], files[2][128];
+	const char *paths[2] = {files[0], files[1]};
+	struct lw_run *run;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		snprintf(files[i], sizeof(files[i]), "%s",
+			run_fixture_path(i ? "b.lapwing" : "a.lapwing"));
+		snprintf(more, sizeof(more),
+			"%sDELETE FROM device WHERE id = %s;"
+			"DELETE FROM counter_sample WHERE device_id = %s;",
+			MAKE_GPU_COUNTERS, others[i], others[i]);
+		spec.extra_sql = make_gpu_sql(&gpu, more, sql);
+		make_run_write(files[i], &spec);
+	}
+	assert_int_equal(lw_run_load(paths, 2, LW_STORE_READ, &run), LW_OK);
+	assert_int_equal(lw_gpu_counters(run, &counters), LW_OK);
+	assert_int_equal(counters.at.n, 2);
+	lw_vec_free(&counters.at);
 	lw_run_free(run);
 }
 
@@ -294,9 +374,12 @@ int main(void)
 		cmocka_unit_test(waiting_for_a_rank_is_no_time_of_service),
 		cmocka_unit_test(an_operation_that_a_rank_does_not_have_is_said),
 		cmocka_unit_test(operations_without_kernels_have_no_bandwidth),
+		cmocka_unit_test(where_one_rank_was_seen_both_kinds_of_computing_are_said),
 		cmocka_unit_test(without_launches_nothing_is_said_of_lost_overlap),
 		cmocka_unit_test(lost_overlap_names_the_call_and_the_kernel),
 		cmocka_unit_test(who_told_and_who_could_not),
+		cmocka_unit_test(what_nvml_counted_is_of_the_steps_of_the_rank),
+		cmocka_unit_test(gpus_are_told_apart_by_their_place),
 		cmocka_unit_test(a_run_without_gpus_has_no_section),
 		cmocka_unit_test(lines_are_no_wider_than_a_page),
 		cmocka_unit_test(bus_bandwidth_is_that_of_nccl_tests),

@@ -141,6 +141,22 @@ static void computing_is_when_kernels_compute(void **state)
 	end(&f);
 }
 
+static void a_rank_without_kernels_shows_its_thread_under_its_own_name(void **state)
+{
+	char text[LW_UNIT_TEXT_BYTES];
+	struct fixture f;
+
+	(void)state;
+	begin(&f, "DELETE FROM kernel WHERE thread_id > 2; DELETE FROM copy WHERE thread_id > 2;");
+	assert_string_equal(lw_timeline_gpu_label(&f.timeline, 0, 0, text), "GPU comp");
+	assert_string_equal(lw_timeline_gpu_label(&f.timeline, 1, 0, text), "compute");
+	/* from resuming to the wait for its gradients; the first step begins a little later */
+	assert_true(f.timeline.lanes.ranks[1].tracks.of[LW_LANE_COMPUTE].total_ns > 7 * 30050000);
+	f.timeline.rank = 1;
+	assert_false(lw_timeline_gpu_next(&f.timeline, 1, COLUMNS));
+	end(&f);
+}
+
 static void a_tensor_is_exposed_while_no_kernel_computes(void **state)
 {
 	struct lw_tensor_stats *stats;
@@ -296,6 +312,7 @@ int main(void)
 		cmocka_unit_test(a_column_is_what_a_walk_finds),
 		cmocka_unit_test(kernels_that_copy_and_copies_are_one_lane),
 		cmocka_unit_test(computing_is_when_kernels_compute),
+		cmocka_unit_test(a_rank_without_kernels_shows_its_thread_under_its_own_name),
 		cmocka_unit_test(a_tensor_is_exposed_while_no_kernel_computes),
 		cmocka_unit_test(next_goes_through_a_lane_and_through_all),
 		cmocka_unit_test(find_goes_on_after_the_last_one_from_the_first),
