@@ -405,8 +405,7 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 			"Connections, RDMA queue pairs (qp). RTT, resent, delivery: TCP_INFO",
 		[LINKS] =
 			"From rank to rank. Busy rate: while something was in flight; window, buffer: what held it back",
-		[DEVICES] =
-			"NICs, RDMA ports, CPUs, GPUs. nobody's: not of the job's connections",
+		[DEVICES] = "NICs, RDMA ports, CPUs, GPUs. nobody's: not of the job's connections",
 		[FLOWS] =
 			"Captured flows. Bytes: payload once; packets as captured; unseen: dropped or outside",
 	};
