@@ -247,12 +247,14 @@ struct lw_run {
 	lw_vec(struct lw_host_cores) cores; /* cores: by first rank */
 	double core_wait_frac; /* cores: the most of the contended hosts, 0 = none: computing depends on settings */
 	double core_crowd_frac; /* cores: there, of the ranks that compute on cores, more than cores / cores; 0 = none */
-	lw_vec(struct lw_nic) nics;          /* load: by store, id */
-	lw_vec(struct lw_tcp_end) ends;      /* load */
-	lw_vec(struct lw_packet_flow) flows; /* load */
-	struct lw_gpu_run gpu;               /* load, gpu */
-	struct lw_network network;           /* network */
-	lw_vec(struct lw_told) told;         /* load */
+	lw_vec(struct lw_nic) nics;                 /* load: by store, id */
+	lw_vec(struct lw_tcp_end) ends;             /* load */
+	lw_vec(struct lw_packet_flow) flows;        /* load */
+	lw_vec(struct lw_capture_gap) capture_gaps; /* load: by store, capture, start */
+	int64_t tcp_list_ns; /* load: connections of others were listed so far apart, at most; 0 = not known */
+	struct lw_gpu_run gpu;       /* load, gpu */
+	struct lw_network network;   /* network */
+	lw_vec(struct lw_told) told; /* load */
 	lw_vec(struct lw_diag) diags;
 	int32_t size;       /* ranks of the job; >= ranks.n */
 	bool is_size_known; /* else it is the least that there are */
@@ -261,8 +263,11 @@ struct lw_run {
 		n_unread; /* counters, sockets, captures of which something is missing: no records of ranks */
 	uint32_t n_missing_ranks;
 	uint32_t n_duplicate_ranks; /* processes of a rank that is there already: not used */
-	bool is_closed;             /* every store was closed in order */
-	bool is_import;             /* from a timeline: one rank's view */
+	uint32_t
+		n_hung_ranks; /* load: they waited at the end for an operation that was not carried to an end, */
+	int64_t hung_ns; /* the longest so long */
+	bool is_closed;  /* every store was closed in order */
+	bool is_import;  /* from a timeline: one rank's view */
 	bool is_profile; /* from a profiler's trace: its steps are marked, and begin behind its warm-up */
 	int64_t first_ns, last_ns;
 	bool is_plain;         /* no framework: each collective stands for a batch of its own */
@@ -376,7 +381,7 @@ double lw_group_service_ns(
 bool lw_run_computed(const struct lw_run *run, size_t s, int64_t *computed_ns);
 
 /** lw_net_slow_text() - the slow link and what it costs, one sentence. Return: @text, "": there is none. (network/slow_words.c) */
-const char *lw_net_slow_text(const struct lw_run *run, char text[LW_NET_TEXT_BYTES]);
+const char *lw_net_slow_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES]);
 
 /* The stages, in order; each needs the ones before it and may be called again. */
 int lw_run_match(struct lw_run *run);   /* reconstruct/match.c */

@@ -116,6 +116,15 @@ struct lw_packet_flow { /* one direction between two ends, as captured */
 	lw_vec(struct lw_packet_bin) bins; /* of flows of the job only, by bin_ns */
 };
 
+struct lw_capture_gap { /* in which a capture is incomplete */
+	size_t store;
+	int64_t capture_id; /* of its store */
+	int64_t clock;      /* of its times; compares with that of a rank */
+	int64_t start_ns, end_ns;
+	uint64_t n; /* packets that it dropped; 0 = not known how many */
+	char device[64];
+};
+
 /* ---- network: what it says --------------------------------------------------------------------- */
 
 struct lw_net_link { /* network: from one rank to another, all their connections */
@@ -151,7 +160,7 @@ struct lw_net_rank { /* network */
 	/* what it sends, before the network holds it up: payload and headers */
 	double capacity_bytes_per_s; /* NAN = nothing tells */
 	int capacity_from;           /* enum lw_capacity_from */
-	double at_most_bytes_per_s; /* BUSY: by the connection that was in flight longest alone; NAN */
+	double at_most_bytes_per_s; /* without what window and buffer held back; BUSY: by the connection that was in flight longest alone; NAN */
 	double capacity_before_bytes_per_s; /* it changed: until capacity_since_ns; NAN */
 	int64_t capacity_since_ns;          /* LW_NS_UNKNOWN: it did not change */
 	double used_frac; /* of it, during the steps since then, by all ranks that send by it; NAN */
@@ -206,10 +215,12 @@ struct lw_net_account { /* network: bytes of one NIC, or RDMA port; NAN where it
 	double other_step_bytes; /* both directions, a counted step; NAN */
 	struct lw_net_foreign {
 		double tx_frac,
-			rx_frac; /* other's part of what it moved in the counted steps; NAN */
+			rx_frac; /* other's part of what it moved in the counted steps; NAN: not known, or hardly anything moved that way */
 		/* median of the steps in which others had a good part of it, and of the rest; NAN = too few */
 		double with_ns, without_ns;
 		uint32_t n_with, n_without;
+		bool is_resolved;     /* steps are of some readings; else none is of either kind */
+		double resolution_ns; /* of what tells what moved; NAN */
 	} foreign;
 	/* of an RDMA port: packets of what libibverbs was asked for, its acknowledgements at most; beyond; NAN */
 	double job_tx_packets, job_rx_packets, other_tx_packets, other_rx_packets;
@@ -329,8 +340,9 @@ struct lw_network {
 	int32_t hub;                      /* of a star, LW_NONE */
 	double off_frac;                  /* worst rank: sent against expected; NAN */
 	int32_t slow_rank;                /* its link is much slower than the others', LW_NONE */
-	double others_bytes_per_s;        /* capacity of the others, median; NAN */
-	int others_from;                  /* enum lw_capacity_from: BUSY where one of them is */
+	int32_t slow_to; /* all that leaves there goes to this rank's NIC, which may be what is slow; LW_NONE */
+	double others_bytes_per_s; /* capacity of the others, median; NAN */
+	int others_from;           /* enum lw_capacity_from: BUSY where one of them is */
 	struct lw_net_server server;
 	lw_vec(struct lw_net_op) ops; /* most bytes first */
 	bool are_ops_captured;        /* by the millisecond; else between samples in proportion */
@@ -353,6 +365,13 @@ struct lw_run;
 /** lw_capacity_changed_text() - " since 8.60 s after its start (25 MB/s before)"; "" = it did not. Return: @text. */
 const char *lw_capacity_changed_text(
 	const struct lw_run *run, int32_t rank, char text[LW_NET_CHANGED_BYTES]);
+
+/** lw_ways_changed_text() - all ways out that changed: "of rank 2 (eth0) 20 MB/s since ..". "": none did. Return: @text. */
+const char *lw_ways_changed_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES]);
+
+/** lw_net_unseen_text() - what bytes on no connection that was seen may be. Return: @text. */
+enum { LW_UNSEEN_TEXT_BYTES = 120 };
+const char *lw_net_unseen_text(const struct lw_run *run, char text[LW_UNSEEN_TEXT_BYTES]);
 
 /** lw_at_least() - " at least" after a capacity that is that (enum lw_capacity_from), else "". */
 const char *lw_at_least(int from);

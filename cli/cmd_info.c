@@ -93,7 +93,11 @@ static int read_summary(struct summary *s)
 		status = lw_store_int(s->store, "PRAGMA user_version", &s->schema);
 	if (status == LW_OK)
 		status = lw_store_int(s->store,
-			"SELECT coalesce((SELECT max(coalesce(end_ns, start_ns)) - min(start_ns) FROM process),"
+			/* of one that was killed the last that was seen, of itself or its connections */
+			"SELECT coalesce((SELECT max(ns) FROM (SELECT max(max(coalesce(end_ns, start_ns)),"
+			" coalesce(max(seen_ns), 0)) - min(start_ns) AS ns FROM process LEFT JOIN"
+			" (SELECT process_id, max(last_ns) AS seen_ns FROM tcp_connection GROUP BY process_id)"
+			" ON process_id = process.id GROUP BY host_id)),"
 			" (SELECT max(last_ns) - min(first_ns) FROM packet_bin),"
 			" (SELECT max(at_ns) - min(at_ns) FROM counter_sample), 0)",
 			&s->duration_ns);

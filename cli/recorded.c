@@ -70,9 +70,6 @@ static void say_missing(
 			"SELECT coalesce((SELECT d.text FROM hook k JOIN string n ON n.id = k.name_id"
 			" JOIN string d ON d.id = k.detail_id WHERE n.text = 'probe' AND k.status = 3),"
 			" 'no process that could carry it said why (docs/probe.md)')");
-	if (is->n_broken)
-		say_text(s, store, "--pcap: it ended early: ",
-			"SELECT problem FROM capture WHERE problem IS NOT NULL");
 }
 
 void lw_launch_summarize(const struct lw_launch *s)
@@ -97,5 +94,8 @@ void lw_launch_summarize(const struct lw_launch *s)
 			is.n_died ? "; a process died" : "");
 	if (status == LW_OK && s->place.rank <= 0)
 		say_missing(s, store, &is);
+	if (status == LW_OK && is.n_broken) /* each has its own */
+		say_text(s, store, "--pcap: it ended early: ",
+			"SELECT problem FROM capture WHERE problem IS NOT NULL");
 	lw_store_close(store);
 }

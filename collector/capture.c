@@ -428,6 +428,8 @@ static int read_packets(struct lw_capture *c)
 	n = pcap_dispatch(c->pcap, MAX_DISPATCH, on_packet, (u_char *)c);
 	if (n < 0 && is_still_there(c))
 		return 0;
+	if (n > 0)
+		c->n_errors = 0;
 	if (n < 0 && !c->is_broken) {
 		c->is_broken = true;
 		snprintf(c->filling.problem, sizeof(c->filling.problem), "%s: %s", c->device,

@@ -78,15 +78,14 @@ int lw_packets_open(const struct lw_collect_options *options, struct pcap **tap,
 
 int lw_packets_start(struct lw_packets *packets, struct lw_writer *writer)
 {
-	struct lw_capture_row row = {.device = packets->device,
-		.filter = "",
-		.source = "live",
-		.link_type = "",
-		.problem = packets->refusal};
-	int status = packets ? lw_writer_begin(writer) : LW_OK;
+	struct lw_capture_row row = {.filter = "", .source = "live", .link_type = ""};
+	int status;
 
 	if (!packets)
 		return LW_OK;
+	status = lw_writer_begin(writer);
+	row.device = packets->device;
+	row.problem = packets->refusal;
 	if (packets->capture)
 		row = lw_capture_describe(packets->capture);
 	row.host_id = LW_WRITER_HOST_ID;

@@ -9,6 +9,7 @@
 #include "tui/nic_lanes.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -73,6 +74,62 @@ static int from_packets(const struct lw_run *run, size_t r, struct lw_nic_lane *
 			status = add_bins(flow, false, moved, again);
 	}
 	return status;
+}
+
+static int compare_interval(const void *a, const void *b)
+{
+	const struct lw_interval *x = a, *y = b;
+
+	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+/* Of the captures of the rank's host. */
+static int find_gaps(const struct lw_run *run, size_t r, struct lw_nic_lane *lane)
+{
+	const struct lw_capture_gap *gap;
+	size_t n = 0;
+
+	lw_vec_foreach (gap, &run->capture_gaps) {
+		struct lw_interval one = {gap->start_ns, gap->end_ns};
+
+		if (gap->store == run->ranks.at[r].store && lw_vec_push(&lane->gaps, one) < 0)
+			return LW_ERR_NOMEM;
+	}
+	if (!lane->gaps.n)
+		return LW_OK;
+	qsort(lane->gaps.at, lane->gaps.n, sizeof(*lane->gaps.at), compare_interval);
+	for (size_t i = 1; i < lane->gaps.n; i++) {
+		struct lw_interval *last = &lane->gaps.at[n], next = lane->gaps.at[i];
+
+		if (next.start_ns > last->end_ns)
+			lane->gaps.at[++n] = next;
+		else if (next.end_ns > last->end_ns)
+			last->end_ns = next.end_ns;
+	}
+	lane->gaps.n = n + 1;
+	return LW_OK;
+}
+
+int64_t lw_nic_gap_ns(const struct lw_nic_lane *lane, int64_t start_ns, int64_t end_ns)
+{
+	size_t low = 0, high = lane->gaps.n;
+	int64_t sum_ns = 0;
+
+	while (low < high) { /* the first that ends later */
+		size_t middle = low + (high - low) / 2;
+
+		if (lane->gaps.at[middle].end_ns <= start_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < lane->gaps.n && lane->gaps.at[low].start_ns < end_ns; low++) {
+		const struct lw_interval *gap = &lane->gaps.at[low];
+
+		sum_ns += (gap->end_ns < end_ns ? gap->end_ns : end_ns) -
+			  (gap->start_ns > start_ns ? gap->start_ns : start_ns);
+	}
+	return sum_ns;
 }
 
 /* ---- sockets ------------------------------------------------------------------------------------ */
@@ -309,6 +366,8 @@ static int fill(const struct lw_run *run, size_t r, struct lw_nic_lane *lane)
 		status = from_counters(run, lane, &moved, &again);
 	else
 		status = from_sockets(run, r, lane, &moved, &again);
+	if (status == LW_OK && lane->source == LW_NIC_PACKETS)
+		status = find_gaps(run, r, lane);
 	if (status == LW_OK)
 		status = find_resolution(&moved, lane);
 	if (status == LW_OK)
@@ -371,6 +430,7 @@ void lw_nic_lanes_done(struct lw_nic_lanes *lanes)
 	lw_vec_foreach (lane, &lanes->lanes) {
 		lw_vec_free(&lane->moved.points);
 		lw_vec_free(&lane->again.points);
+		lw_vec_free(&lane->gaps);
 	}
 	lw_vec_free(&lanes->lanes);
 	free(lanes->of_rank);

@@ -57,6 +57,7 @@ struct lw_nic_lane {
 	struct lw_nic_curve moved;          /* bytes: with headers, of TCP and RDMA payload */
 	struct lw_nic_curve again;          /* .out: segments that were sent again */
 	int64_t known_from_ns, known_to_ns; /* outside nothing was looked at */
+	lw_vec(struct lw_interval) gaps;    /* in which packets are missing: disjoint, ascending */
 	double most_in_bytes_per_s;         /* over that resolution */
 	int64_t resolution_ns;              /* median of the stretches in which something moved */
 };
@@ -73,6 +74,9 @@ void lw_nic_lanes_done(struct lw_nic_lanes *lanes);
 
 /** lw_nic_lane_of() - NULL: nothing tells what rank @r sent. */
 const struct lw_nic_lane *lw_nic_lane_of(const struct lw_nic_lanes *lanes, size_t r);
+
+/** lw_nic_gap_ns() - how much of [@start_ns, @end_ns) is in gaps of @lane. */
+int64_t lw_nic_gap_ns(const struct lw_nic_lane *lane, int64_t start_ns, int64_t end_ns);
 
 /** lw_nic_full() - the rate that fills the lane of @r: what its way out carries, where something tells, else the most of all lanes. */
 double lw_nic_full(const struct lw_nic_lanes *lanes, const struct lw_run *run, size_t r,

@@ -78,14 +78,18 @@ const char *lw_overview_quality(
 	const struct lw_brief *brief, bool *ret_is_bad, char text[LW_OVERVIEW_LINE_BYTES])
 {
 	char missing[LW_UNIT_TEXT_BYTES], died[2 * LW_UNIT_TEXT_BYTES] = "";
+	char hung[2 * LW_UNIT_TEXT_BYTES] = "";
 
-	*ret_is_bad = brief->n_lost || brief->n_died || brief->n_missing_ranks ||
+	*ret_is_bad = brief->n_lost || brief->n_died || brief->n_hung || brief->n_missing_ranks ||
 		      !brief->is_size_known || !brief->is_closed;
 	if (brief->n_died)
 		snprintf(died, sizeof(died), "%llu rank%s DIED, ",
 			(unsigned long long)brief->n_died, plural(brief->n_died));
+	if (brief->n_hung)
+		snprintf(hung, sizeof(hung), "%llu rank%s HUNG, ",
+			(unsigned long long)brief->n_hung, plural(brief->n_hung));
 	snprintf(text, LW_OVERVIEW_LINE_BYTES,
-		"Quality: %s%llu record%s lost, %s, %llu remark%s%s%s", died,
+		"Quality: %s%s%llu record%s lost, %s, %llu remark%s%s%s", died, hung,
 		(unsigned long long)brief->n_lost, plural(brief->n_lost),
 		missing_text(brief, missing), (unsigned long long)brief->n_remarks,
 		plural(brief->n_remarks), brief->is_closed ? "" : ", not closed in order",

@@ -9,10 +9,12 @@
 #include "tui/timeline.h"
 
 #define SATURATED_FRAC 0.9
+#define MISSING_FRAC   0.1    /* of a column in which packets were dropped: it shows no rate */
 #define SEGMENT_BYTES  1448.0 /* of one that was sent again, about */
 #define MANY_FRAC      0.01   /* of the bytes sent: as many sent again are marked louder */
 enum {
 	LABEL_WIDTH = 9,
+	AGAIN_BYTES = 64,
 	AGAIN_EVERY = 6, /* columns from mark to mark of segments sent again: those show no rate */
 	LEVELS = LW_GLYPH_LEVEL_LAST - LW_GLYPH_LEVEL_FIRST
 };
@@ -73,14 +75,17 @@ static void print_label(const struct lw_timeline *timeline, const struct lw_nic_
 		snprintf(text, 2 * LW_UNIT_TEXT_BYTES, "%s in", resolution);
 }
 
-/* How much of [start, end) the source looked at. */
+/* How much of [start, end) the source looked at; none where a good part of it is missing. */
 static int64_t known_ns(const struct lw_nic_lane *lane, int64_t start_ns, int64_t end_ns)
 {
 	if (start_ns < lane->known_from_ns)
 		start_ns = lane->known_from_ns;
 	if (end_ns > lane->known_to_ns)
 		end_ns = lane->known_to_ns;
-	return end_ns > start_ns ? end_ns - start_ns : 0;
+	if (end_ns <= start_ns || (double)lw_nic_gap_ns(lane, start_ns, end_ns) >=
+					  MISSING_FRAC * (double)(end_ns - start_ns))
+		return 0;
+	return end_ns - start_ns;
 }
 
 struct rates {
@@ -231,6 +236,7 @@ void lw_timeline_nic_draw(
 struct at_cursor {
 	double out, in, again; /* in the cursor's column */
 	int64_t looked_ns;
+	bool is_gap;
 };
 
 static struct at_cursor look(const struct lw_timeline *timeline, const struct lw_nic_lane *lane)
@@ -243,25 +249,27 @@ static struct at_cursor look(const struct lw_timeline *timeline, const struct lw
 	lw_nic_curve_columns(&lane->moved, from_ns, timeline->column_ns, 1, &at.out, &at.in);
 	lw_nic_curve_columns(&lane->again, from_ns, timeline->column_ns, 1, &at.again, &unused);
 	at.looked_ns = known_ns(lane, from_ns, from_ns + timeline->column_ns);
+	at.is_gap = lw_nic_gap_ns(lane, from_ns, from_ns + timeline->column_ns) > 0;
 	return at;
 }
 
 /* Of a reading that is longer than the column nobody knows how many fell into it. */
-static const char *again_text(double n, char text[LW_UNIT_TEXT_BYTES])
+static const char *again_text(double n, char text[AGAIN_BYTES])
 {
-	text[0] = 0;
-	if (n > 0)
-		snprintf(text, LW_UNIT_TEXT_BYTES, ", !");
+	char count[AGAIN_BYTES - 16] = "";
+
 	if (n >= 1)
-		snprintf(text + 3, LW_UNIT_TEXT_BYTES - 3, " %.0f", n);
-	return n > 0 ? strcat(text, " sent again") : text;
+		snprintf(count, sizeof(count), " %.0f", n);
+	snprintf(
+		text, AGAIN_BYTES, "%s%s%s", n > 0 ? ", !" : "", count, n > 0 ? " sent again" : "");
+	return text;
 }
 
 static void say_rates(
 	const struct lw_timeline *timeline, const struct lw_nic_lane *lane, char *text)
 {
 	struct at_cursor at = look(timeline, lane);
-	char rate[3][LW_UNIT_TEXT_BYTES], every[LW_UNIT_TEXT_BYTES], again[LW_UNIT_TEXT_BYTES];
+	char rate[3][LW_UNIT_TEXT_BYTES], every[LW_UNIT_TEXT_BYTES], again[AGAIN_BYTES];
 	const struct lw_run *run = timeline->lanes.run;
 	enum lw_capacity_from from;
 	double full = lw_nic_full(&timeline->lanes.nic, run, timeline->rank, &from);
@@ -271,7 +279,8 @@ static void say_rates(
 		lw_ns_format((double)lane->resolution_ns, every), again_text(at.again, again));
 
 	if (!at.looked_ns)
-		snprintf(text + n, LW_TIMELINE_TEXT_BYTES - (size_t)n, "not looked at here");
+		snprintf(text + n, LW_TIMELINE_TEXT_BYTES - (size_t)n, "%s",
+			at.is_gap ? "incomplete here: packets were dropped" : "not looked at here");
 	else if (full > 0 && is_both)
 		snprintf(text + n, LW_TIMELINE_TEXT_BYTES - (size_t)n,
 			"out %s %.0f %%, in %s %.0f %% of %s %s",

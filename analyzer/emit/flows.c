@@ -11,6 +11,7 @@
 enum {
 	MAX_LINES = 12,
 	MAX_LINES_BESIDE = 6,
+	MAX_GAPS = 1000,
 	WHO_COLUMN = 38
 }; /* beside: of a job, whose links say more */
 
@@ -96,10 +97,15 @@ static void insert(struct lw_flow_list *list, size_t n_most, const struct lw_pac
 void lw_flow_list(const struct lw_run *run, size_t n_most, struct lw_flow_list *ret_list)
 {
 	const struct lw_flow_sum none = {.first_ns = LW_NS_UNKNOWN, .last_ns = LW_NS_UNKNOWN};
-	const struct lw_packet_flow *flow;
+	const struct lw_packet_flow *flow, *beside = NULL;
 
 	*ret_list = (struct lw_flow_list){.all = none, .rest = none};
 	lw_vec_foreach (flow, &run->flows) {
+		if (flow->is_repeat && flow->is_other && flow->n_frames) {
+			ret_list->rest.n_beside += !beside || beside->store != flow->store ||
+						   beside->capture_id != flow->capture_id;
+			beside = flow;
+		}
 		if (flow->is_repeat)
 			continue;
 		add(&ret_list->all, flow);
@@ -119,16 +125,22 @@ static const char *lasted_format(double ns, char text[LW_UNIT_TEXT_BYTES])
 
 static void print_rest(const struct lw_flow_sum *rest, FILE *out)
 {
-	char bytes[LW_UNIT_TEXT_BYTES], more[48] = "", text[256];
+	char bytes[LW_UNIT_TEXT_BYTES], more[48] = "", beside[128] = "", text[384];
 
 	if (!(rest->n_frames > 0))
 		return;
+	if (rest->n_beside)
+		snprintf(beside, sizeof(beside),
+			"; %zu other capture%s of that time %s such a rest too: not added, as it may be of the same packets",
+			rest->n_beside, rest->n_beside == 1 ? "" : "s",
+			rest->n_beside == 1 ? "has" : "have");
 	if (rest->n)
 		snprintf(more, sizeof(more), "%zu more flow%s", rest->n, rest->n == 1 ? "" : "s");
-	snprintf(text, sizeof(text), "... and %s%s%s: %s in %.0f packets, %.0f sent again", more,
+	snprintf(text, sizeof(text), "... and %s%s%s: %s in %.0f packets, %.0f sent again%s", more,
 		rest->n && rest->has_sums ? ", and " : "",
 		rest->has_sums ? "what the capture did not keep apart" : "",
-		lw_bytes_format(rest->payload_bytes, bytes), rest->n_frames, rest->n_retransmitted);
+		lw_bytes_format(rest->payload_bytes, bytes), rest->n_frames, rest->n_retransmitted,
+		beside);
 	fputs("  ", out);
 	lw_print_wrapped(out, 2, 2, text);
 }
@@ -226,6 +238,28 @@ static void put_flow(
 	lw_json_object_end(json);
 }
 
+static void put_gaps(struct lw_json *json, const struct lw_run *run)
+{
+	const struct lw_capture_gap *gap;
+
+	lw_json_array(json, "capture_gaps");
+	lw_vec_foreach (gap, &run->capture_gaps) {
+		if (gap - run->capture_gaps.at >= MAX_GAPS)
+			break;
+		lw_json_object(json, NULL);
+		lw_json_string(json, "device", gap->device);
+		lw_json_int(json, "start_ns", gap->start_ns);
+		lw_json_int(json, "end_ns", gap->end_ns);
+		if (gap->n)
+			lw_json_int(json, "n_packets", (int64_t)gap->n);
+		else
+			lw_json_null(json, "n_packets");
+		lw_json_object_end(json);
+	}
+	lw_json_array_end(json);
+	lw_json_int(json, "n_capture_gaps", (int64_t)run->capture_gaps.n);
+}
+
 void lw_flows_json(struct lw_json *json, const struct lw_run *run)
 {
 	struct lw_flow_list list;
@@ -242,5 +276,7 @@ void lw_flows_json(struct lw_json *json, const struct lw_run *run)
 	lw_json_double(json, "n_packets", list.rest.n_packets);
 	lw_json_double(json, "n_frames", list.rest.n_frames);
 	lw_json_double(json, "n_retransmitted", list.rest.n_retransmitted);
+	lw_json_int(json, "n_captures_not_added", (int64_t)list.rest.n_beside);
 	lw_json_object_end(json);
+	put_gaps(json, run);
 }

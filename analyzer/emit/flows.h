@@ -14,6 +14,7 @@ enum { LW_FLOWS_LISTED = 64, LW_FLOW_END_BYTES = LW_ADDRESS_BYTES + 32 };
 struct lw_flow_sum {
 	size_t n; /* flows; rows of the rest of a protocol hold any number and are not counted */
 	bool has_sums; /* such rows are in it */
+	size_t n_beside; /* captures of the same host and time whose such rows are not: they may be of the same packets */
 	double payload_bytes, wire_bytes, n_packets, n_retransmitted, missing_bytes;
 	double n_frames; /* packets as they were captured; n_packets: as on the wire, merged ones taken apart */
 	int64_t first_ns, last_ns; /* LW_NS_UNKNOWN: no packet */
@@ -48,7 +49,7 @@ void lw_flows_text(const struct lw_run *run, FILE *out);
 /** lw_flows_headline() - what a capture without a job holds, in a sentence. Return: @text, "" = none. */
 const char *lw_flows_headline(const struct lw_run *run, char text[256]);
 
-/** lw_flows_json() - "flows", "other_flows": keys of an open object. */
+/** lw_flows_json() - "flows", "other_flows", "capture_gaps": keys of an open object. */
 void lw_flows_json(struct lw_json *json, const struct lw_run *run);
 
 #endif /* LAPWING_ANALYZER_EMIT_FLOWS_H */

@@ -271,6 +271,8 @@ int lw_report_json(const struct lw_analysis *analysis, FILE *out)
 	lw_json_object(json, "loss");
 	lw_json_int(json, "n_dropped", (int64_t)analysis->run->n_lost);
 	lw_json_int(json, "n_missing_ranks", analysis->run->n_missing_ranks);
+	lw_json_int(json, "n_hung_ranks", analysis->run->n_hung_ranks);
+	lw_json_int(json, "hung_ns", analysis->run->hung_ns);
 	lw_json_object_end(json);
 	put_diags(json, analysis);
 	lw_json_object_end(json);

@@ -107,11 +107,23 @@ static void print_idle_gpu(FILE *out, const struct lw_run *run)
 
 static void print_slow_link(FILE *out, const struct lw_run *run)
 {
-	char link[LW_NET_TEXT_BYTES], text[LW_NET_TEXT_BYTES + 16];
+	char link[LW_NET_WORDS_BYTES], text[LW_NET_WORDS_BYTES + 16];
 
 	if (!*lw_net_slow_text(run, link))
 		return;
 	snprintf(text, sizeof(text), "Slow link: %s.", link);
+	print_paragraph(out, text);
+}
+
+static void print_hang(FILE *out, const struct lw_run *run)
+{
+	char hung[LW_UNIT_TEXT_BYTES], text[200];
+
+	if (!run->n_hung_ranks)
+		return;
+	snprintf(text, sizeof(text),
+		"Hang: at the end %u of %d ranks waited for operations that were never carried to an end, %s at most; the rest is of before that.",
+		run->n_hung_ranks, run->size, lw_ns_format((double)run->hung_ns, hung));
 	print_paragraph(out, text);
 }
 
@@ -122,6 +134,7 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 	char advice[LW_ADVICE_TEXT_BYTES], text[256];
 	size_t n;
 
+	print_hang(out, analysis->run);
 	if (!summary->n_steps) {
 		print_paragraph(out,
 			*lw_flows_headline(analysis->run, text)

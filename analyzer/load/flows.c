@@ -4,7 +4,8 @@
  *
  * Several captures see the same packets: each recording of a host has its own, and both ends of a connection may
  * have one. Of those of one flow one counts: one of its own job, for others sum it coarsely; of these that at its
- * sender, which misses no packet that was lost on the way; of several there, the one that ran longest.
+ * sender, which misses no packet that was lost on the way; of several there, the one that ran longest. So of what captures
+ * did not keep apart, on one host at one time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,11 +69,18 @@ static int add_flow(struct lw_loader *loader, sqlite3_stmt *row)
 
 /* ---- seen by several captures --------------------------------------------------------------------- */
 
-/* The same for every capture of it. Senders of RoCE choose source ports freely. */
+/*
+ * The same for every capture of it. Senders of RoCE choose source ports freely. What captures of one host each left of a
+ * protocol may be the same packets, whatever their devices: which they were nobody knows.
+ */
 static int compare_identity(const struct lw_packet_flow *x, const struct lw_packet_flow *y)
 {
-	int by = strcmp(x->protocol, y->protocol);
+	int by = x->is_other - y->is_other;
 
+	if (!by && x->is_other)
+		by = (x->clock > y->clock) - (x->clock < y->clock);
+	if (!by)
+		by = strcmp(x->protocol, y->protocol);
 	if (!by)
 		by = strcmp(x->source, y->source);
 	if (!by)
@@ -156,7 +164,7 @@ static size_t mark_repeats(struct seen *seen, size_t n)
 			first = i;
 		seen[i].flow->is_clock_repeat = is_repeat(&seen[first], &seen[i], true);
 		seen[i].flow->is_repeat = is_repeat(&seen[first], &seen[i], false);
-		n_repeats += seen[i].flow->is_repeat;
+		n_repeats += seen[i].flow->is_repeat && !seen[i].flow->is_other;
 	}
 	return n_repeats;
 }
@@ -175,8 +183,7 @@ static int find_repeats(struct lw_run *run)
 	if (!seen)
 		return lw_fail(LW_ERR_NOMEM, "no memory for %zu flows", run->flows.n);
 	lw_vec_foreach (flow, &run->flows)
-		if (!flow->is_other)
-			seen[n++] = (struct seen){flow, is_at_sender(run, flow), lasted_ns(flow)};
+		seen[n++] = (struct seen){flow, is_at_sender(run, flow), lasted_ns(flow)};
 	qsort(seen, n, sizeof(*seen), compare_seen);
 	n_repeats = mark_repeats(seen, n);
 	free(seen);

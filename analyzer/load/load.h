@@ -74,6 +74,9 @@ int lw_load_traffic(struct lw_loader *loader);
 /** lw_load_nics() - devices and their counters. */
 int lw_load_nics(struct lw_loader *loader);
 
+/** lw_load_samplers() - how often connections were listed. */
+int lw_load_samplers(struct lw_loader *loader);
+
 /**
  * lw_load_same_nics() - lw_nic.same_as and .ranks, once all stores are read; ends then use those that stand for others.
  * Return: LW_OK or LW_ERR_NOMEM.
@@ -138,7 +141,7 @@ int lw_load_told(struct lw_loader *loader);
 /** lw_load_captures() - what captures miss, as diags. */
 int lw_load_captures(struct lw_loader *loader);
 
-/** lw_load_unfinished() - of ranks that were killed: gradients that no operation had carried to its end. After joining. */
+/** lw_load_unfinished() - of ranks that were killed or waited in vain: gradients that no operation had carried to its end. After joining. */
 int lw_load_unfinished(struct lw_run *run);
 
 /** lw_load_each() - call @row for every row of @sql. Return: LW_OK, or the first error of either. */

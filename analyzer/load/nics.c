@@ -107,6 +107,16 @@ static int add_reading(struct lw_loader *loader, sqlite3_stmt *row)
 	return lw_vec_push(&nic->series.at[nic->series.n - 1].readings, reading);
 }
 
+/* A driver that was loaded anew, or a device that was reset. */
+static int add_break(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	int64_t n = sqlite3_column_int64(row, 2);
+
+	return lw_run_diag(loader->run, "load", "counter that was reset", (uint64_t)n,
+		"%.64s of %.64s fell: what it counted around then is not certain",
+		lw_store_column_text(row, 1), lw_store_column_text(row, 0));
+}
+
 int lw_load_nics(struct lw_loader *loader)
 {
 	int status = lw_load_each(loader,
@@ -124,14 +134,33 @@ int lw_load_nics(struct lw_loader *loader)
 			" JOIN counter c ON c.id = s.counter_id"
 			" ORDER BY s.device_id, s.counter_id, s.at_ns, s.rowid",
 			add_reading);
+	if (status == LW_OK)
+		status = lw_load_each(loader,
+			"SELECT d.name, c.name, count(*) FROM counter_break b JOIN device d ON d.id = b.device_id"
+			" JOIN counter c ON c.id = b.counter_id WHERE b.kind = 'reset'"
+			" GROUP BY d.id, c.id ORDER BY d.id, c.id LIMIT 1000",
+			add_break);
 	return status;
 }
 
-static bool is_same(const struct lw_nic *a, const struct lw_nic *b)
+/* Of what all recordings of a host know a device by. */
+static int compare_device(const struct lw_nic *a, const struct lw_nic *b)
 {
-	return a->store != b->store && a->clock == b->clock &&
-	       a->namespace_key == b->namespace_key && !strcmp(a->kind, b->kind) &&
-	       !strcmp(a->name, b->name);
+	int by = (a->clock > b->clock) - (a->clock < b->clock);
+
+	if (!by)
+		by = (a->namespace_key > b->namespace_key) - (a->namespace_key < b->namespace_key);
+	if (!by)
+		by = strcmp(a->kind, b->kind);
+	return by ? by : strcmp(a->name, b->name);
+}
+
+static int compare_nic(const void *x, const void *y)
+{
+	const struct lw_nic *a = *(struct lw_nic *const *)x, *b = *(struct lw_nic *const *)y;
+	int by = compare_device(a, b);
+
+	return by ? by : (a > b) - (a < b);
 }
 
 static int64_t watched_ns(const struct lw_nic *nic)
@@ -165,27 +194,40 @@ static int note_rank(struct lw_nic *nic, int32_t rank)
 	return LW_OK;
 }
 
+/* @of: of one device, in their order, so by store. In one store it may have gone and come again: those are several. */
+static void join_nics(struct lw_nic *const *of, size_t n, struct lw_nic *nics)
+{
+	for (size_t i = 1; i < n; i++) {
+		int32_t known = of[0]->same_as, own = (int32_t)(of[i] - nics);
+
+		if (of[i]->store == of[0]->store)
+			continue;
+		of[i]->same_as = watched_ns(of[i]) > watched_ns(&nics[known]) ? own : known;
+		for (size_t j = 0; j < i && of[i]->same_as == own; j++)
+			if (of[j]->same_as == known)
+				of[j]->same_as = own;
+	}
+}
+
 int lw_load_same_nics(struct lw_run *run)
 {
 	struct lw_nic *nics = run->nics.at;
+	struct lw_nic **sorted = calloc(run->nics.n + 1, sizeof(struct lw_nic *));
 	struct lw_tcp_end *end;
 	int status = LW_OK;
+	size_t first = 0;
 
-	for (size_t i = 1; i < run->nics.n; i++) {
-		size_t first = 0;
-		int32_t known;
-
-		while (first < i && !is_same(&nics[first], &nics[i]))
-			first++;
-		if (first == i)
-			continue;
-		known = nics[first].same_as;
-		nics[i].same_as =
-			watched_ns(&nics[i]) > watched_ns(&nics[known]) ? (int32_t)i : known;
-		for (size_t j = first; j < i && nics[i].same_as == (int32_t)i; j++)
-			if (nics[j].same_as == known)
-				nics[j].same_as = (int32_t)i;
-	}
+	if (!sorted)
+		return lw_fail(LW_ERR_NOMEM, "no memory for %zu devices", run->nics.n);
+	for (size_t i = 0; i < run->nics.n; i++)
+		sorted[i] = &nics[i];
+	qsort(sorted, run->nics.n, sizeof(struct lw_nic *), compare_nic);
+	for (size_t i = 1; i <= run->nics.n; i++)
+		if (i == run->nics.n || compare_device(sorted[first], sorted[i])) {
+			join_nics(sorted + first, i - first, nics);
+			first = i;
+		}
+	free(sorted);
 	lw_vec_foreach (end, &run->ends) {
 		if (end->nic == LW_NONE)
 			continue;

@@ -3,8 +3,8 @@
  * peers.c - whose the other end of a connection is, and whose packets a captured flow carries: by addresses.
  *
  * An end is joined to the one with the same addresses the other way round. Every network namespace has loopback
- * addresses, which join within it only; of private ones, which many hosts may have, the nearest. Packets of RoCE name the queue pair that they go to and not the one that they come from, so
- * there one number fewer is compared.
+ * addresses, which join within it only; of private ones, which many hosts may have, the nearest. Packets of RoCE name
+ * the queue pair that they go to and not the one that they come from, so there one number fewer is compared.
  */
 #include <stdlib.h>
 #include <string.h>

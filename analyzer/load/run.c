@@ -194,6 +194,7 @@ static void free_traffic(struct lw_run *run)
 	lw_vec_free(&run->nics);
 	lw_vec_free(&run->ends);
 	lw_vec_free(&run->flows);
+	lw_vec_free(&run->capture_gaps);
 	lw_vec_free(&run->network.links);
 	lw_vec_free(&run->network.ranks);
 	lw_vec_free(&run->network.accounts);

@@ -100,17 +100,27 @@ double lw_net_received_total(const struct lw_tcp_end *end)
 	return isnan(bytes) ? lw_end_received_bytes(end) : bytes;
 }
 
-/* Part of @bytes that moved after the NIC was first read: one that joins late may have been busy before that. */
-static double counted_frac(
-	const struct lw_nic *nic, const struct lw_tcp_end *end, bool is_sent, double bytes)
+/*
+ * Payload that moved after the NIC was first read: one that joins late may have been busy before that. By the kernel's
+ * readings, which a pause has two of; the hook's samples may be a second apart.
+ */
+static double counted_bytes(
+	const struct lw_nic *nic, const struct lw_tcp_end *end, enum lw_end_way way)
 {
-	const struct lw_nic_series *series = lw_net_series(nic, is_sent ? "tx_bytes" : "rx_bytes");
+	const struct lw_nic_series *series =
+		lw_net_series(nic, way == LW_END_SENT ? "tx_bytes" : "rx_bytes");
+	int64_t from_ns = series ? series->readings.at[0].at_ns : INT64_MIN;
+	double all = way == LW_END_SENT ? lw_net_sent_total(end) : lw_net_received_total(end);
+	double bytes = lw_net_kernel_bytes(end, way, from_ns, INT64_MAX);
 	size_t hint = 0;
-	double before = series ? lw_end_bytes(end, series->readings.at[0].at_ns,
-					 is_sent ? LW_END_SENT : LW_END_RECEIVED, &hint)
-			       : 0;
 
-	return bytes > before ? 1 - before / bytes : 0;
+	return isnan(bytes) ? fmax(0, all - lw_end_bytes(end, from_ns, way, &hint)) : bytes;
+}
+
+double lw_net_full_payload_bytes(const struct lw_nic *nic, const struct lw_tcp_end *end)
+{
+	return (nic->mtu_bytes > 200 ? (double)nic->mtu_bytes : 1500) + ETHERNET_BYTES -
+	       lw_net_header_bytes(end, false);
 }
 
 struct headers {
@@ -118,29 +128,45 @@ struct headers {
 	bool is_counted;
 };
 
-/* Of a segment that fills a frame. */
-static double full_payload_bytes(const struct lw_nic *nic, const struct lw_tcp_end *end)
+/* Of the job: since the NIC was first read. Of others: since they were. */
+static double segments(const struct lw_nic *nic, const struct lw_tcp_end *end, enum lw_end_way way,
+	bool *ret_is_counted)
 {
-	return (nic->mtu_bytes > 200 ? (double)nic->mtu_bytes : 1500) + ETHERNET_BYTES -
-	       lw_net_header_bytes(end, false);
+	const struct lw_nic_series *series =
+		lw_net_series(nic, way == LW_END_SENT ? "tx_bytes" : "rx_bytes");
+	int64_t from_ns = series ? series->readings.at[0].at_ns : INT64_MIN;
+	double n, bytes;
+
+	if (!end->process_id)
+		from_ns = end->is_older ? end->tcp.at[0].at_ns : INT64_MIN;
+	n = lw_net_segments(end, way, from_ns, INT64_MAX);
+	*ret_is_counted = !isnan(n);
+	if (!isnan(n))
+		return n;
+	if (end->process_id)
+		bytes = counted_bytes(nic, end, way);
+	else
+		bytes = way == LW_END_SENT ? lw_net_sent_total(end) : lw_net_received_total(end);
+	return ceil(bytes / lw_net_full_payload_bytes(nic, end));
 }
 
-static void add_segments(struct headers *headers, const struct lw_nic *nic,
-	const struct lw_tcp_end *end, double tx_frac, double rx_frac)
+double lw_net_account_header_bytes(
+	const struct lw_nic *nic, const struct lw_tcp_end *end, enum lw_end_way way)
 {
-	const struct lw_tcp_reading *last = end->tcp.n ? &end->tcp.at[end->tcp.n - 1] : NULL;
+	bool is_counted;
+
+	return lw_net_header_bytes(end, nic->is_loopback) * segments(nic, end, way, &is_counted);
+}
+
+static void add_segments(
+	struct headers *headers, const struct lw_nic *nic, const struct lw_tcp_end *end)
+{
+	bool is_counted[2];
 
 	headers->bytes = fmax(headers->bytes, lw_net_header_bytes(end, nic->is_loopback));
-	if (last && last->n_segments_out >= 0 && last->n_segments_in >= 0) {
-		headers->n_tx += (double)last->n_segments_out * tx_frac;
-		headers->n_rx += (double)last->n_segments_in * rx_frac;
-		return;
-	}
-	double full_bytes = full_payload_bytes(nic, end);
-
-	headers->is_counted = false;
-	headers->n_tx += ceil(lw_net_sent_total(end) * tx_frac / full_bytes);
-	headers->n_rx += ceil(lw_net_received_total(end) * rx_frac / full_bytes);
+	headers->n_tx += segments(nic, end, LW_END_SENT, &is_counted[0]);
+	headers->n_rx += segments(nic, end, LW_END_RECEIVED, &is_counted[1]);
+	headers->is_counted &= is_counted[0] && is_counted[1];
 }
 
 /*
@@ -165,13 +191,15 @@ static int add_again(
 			continue;
 		is_counted[link - run->network.links.at] = true;
 		account->again_rx_bytes +=
-			link->n_retransmits * full_payload_bytes(&run->nics.at[account->nic], end);
+			link->n_retransmits *
+			lw_net_full_payload_bytes(&run->nics.at[account->nic], end);
 	}
 	free(is_counted);
 	return LW_OK;
 }
 
-static void add_job(
+/* Return: soft RoCE is in it. */
+static bool add_job(
 	const struct lw_run *run, const struct lw_net_on_nics *on, struct lw_net_account *account)
 {
 	const struct lw_nic *nic = &run->nics.at[account->nic];
@@ -179,23 +207,18 @@ static void add_job(
 
 	for (size_t i = on->first[account->nic]; i < on->first[account->nic + 1]; i++) {
 		const struct lw_tcp_end *end = &run->ends.at[on->ends[i]];
-		double sent, received, tx_frac, rx_frac;
 
 		if (!end->process_id)
 			continue;
-		sent = lw_net_sent_total(end);
-		received = lw_net_received_total(end);
-		tx_frac = counted_frac(nic, end, true, sent);
-		rx_frac = counted_frac(nic, end, false, received);
-		account->job_tx_bytes += sent * tx_frac;
-		account->job_rx_bytes += received * rx_frac;
-		add_segments(&headers, nic, end, tx_frac, rx_frac);
+		account->job_tx_bytes += counted_bytes(nic, end, LW_END_SENT);
+		account->job_rx_bytes += counted_bytes(nic, end, LW_END_RECEIVED);
+		add_segments(&headers, nic, end);
 	}
 	account->is_packet_counted = headers.is_counted;
 	/* fmin() takes the one that is known */
 	account->header_tx_bytes = headers.bytes * fmin(headers.n_tx, account->tx_packets);
 	account->header_rx_bytes = headers.bytes * fmin(headers.n_rx, account->rx_packets);
-	lw_net_add_soft_rdma(run, on, account);
+	return lw_net_add_soft_rdma(run, on, account);
 }
 
 /* Of others' bytes: what no TCP connection accounts for that was seen. */
@@ -212,7 +235,7 @@ static double unseen_bytes(const struct lw_run *run, const struct lw_net_on_nics
 		if (end->process_id)
 			continue;
 		seen_bytes += lw_net_sent_total(end) + lw_net_received_total(end);
-		add_segments(&headers, nic, end, 1, 1);
+		add_segments(&headers, nic, end);
 	}
 	seen_bytes += headers.bytes * (fmin(headers.n_tx, account->tx_packets) +
 					      fmin(headers.n_rx, account->rx_packets));
@@ -236,29 +259,32 @@ static bool is_alike(double sent_bytes, double received_bytes)
 }
 
 /* The host's end of a veth pair: what a rank's NIC in another namespace sends it receives, and the other way. */
-static bool is_far_end(const struct lw_run *run, const struct lw_nic *nic)
+static bool is_far_end(
+	const struct lw_run *run, const struct lw_net_on_nics *on, const struct lw_nic *nic)
 {
 	double tx_bytes = lw_net_growth(nic, "tx_bytes"), rx_bytes = lw_net_growth(nic, "rx_bytes");
 	const struct lw_nic *other;
 
 	if (strcmp(nic->driver, "veth") != 0 || nic->ranks.n)
 		return false;
-	lw_vec_foreach (other, &run->nics)
-		if (other->ranks.n && other->clock == nic->clock &&
-			other->namespace_key != nic->namespace_key &&
+	for (size_t i = 0; i < on->n_used; i++) {
+		other = &run->nics.at[on->used[i]];
+		if (other->clock == nic->clock && other->namespace_key != nic->namespace_key &&
 			!strcmp(other->driver, "veth") &&
 			is_alike(lw_net_growth(other, "tx_bytes"), rx_bytes) &&
 			is_alike(lw_net_growth(other, "rx_bytes"), tx_bytes))
 			return true;
+	}
 	return false;
 }
 
 /* What goes through a port of a bridge or of a bond is counted there too. */
-static bool is_accounted(const struct lw_run *run, const struct lw_nic *nic)
+static bool is_accounted(
+	const struct lw_run *run, const struct lw_net_on_nics *on, const struct lw_nic *nic)
 {
 	return !strcmp(nic->kind, "nic") && !nic->is_loopback && has_address(nic) &&
 	       lw_net_series(nic, "tx_bytes") && lw_net_series(nic, "rx_bytes") &&
-	       !is_far_end(run, nic);
+	       !is_far_end(run, on, nic);
 }
 
 static int account_for(struct lw_run *run, const struct lw_net_on_nics *on, int32_t index)
@@ -275,11 +301,12 @@ static int account_for(struct lw_run *run, const struct lw_net_on_nics *on, int3
 		.other_rx_packets = NAN,
 		.other_step_bytes = NAN,
 		.foreign = LW_NET_NO_FOREIGN};
+	bool has_soft_rdma;
 	int status;
 
 	if (account.tx_bytes + account.rx_bytes < LEAST_BYTES)
 		return LW_OK;
-	add_job(run, on, &account);
+	has_soft_rdma = add_job(run, on, &account);
 	status = add_again(run, on, &account);
 	if (status < 0)
 		return status;
@@ -289,7 +316,8 @@ static int account_for(struct lw_run *run, const struct lw_net_on_nics *on, int3
 						 account.header_rx_bytes - account.again_rx_bytes);
 	account.unseen_bytes = unseen_bytes(run, on, &account);
 	status = lw_net_find_candidates(run, on, &account);
-	if (status == LW_OK)
+	/* when its packets were on the wire requests do not tell, nor when acknowledgements were */
+	if (status == LW_OK && !has_soft_rdma)
 		status = lw_net_find_foreign(run, on, &account);
 	if (status == LW_OK)
 		status = lw_vec_push(&run->network.accounts, account);
@@ -301,7 +329,7 @@ static int account_for(struct lw_run *run, const struct lw_net_on_nics *on, int3
 /* What a word of a counter's name begins with that stands still where all is well; drivers choose their names. */
 static const char *const troubles[] = {"drop", "discard", "err", "pause", "ecn", "cnp",
 	"out_of_seq", "duplicate", "exceeded", "retrans", "timeout", "overrun", "link_downed",
-	"out_of_buffer"};
+	"out_of_buffer", "wait", "slow_restart"};
 
 static bool is_trouble(const char *name)
 {
@@ -343,7 +371,7 @@ int lw_net_account(struct lw_run *run)
 	for (size_t i = 0; i < run->nics.n && status == LW_OK; i++) {
 		if (run->nics.at[i].same_as != (int32_t)i)
 			continue;
-		if (is_accounted(run, &run->nics.at[i]))
+		if (is_accounted(run, &on, &run->nics.at[i]))
 			status = account_for(run, &on, (int32_t)i);
 		else if (!strcmp(run->nics.at[i].kind, "rdma_port"))
 			status = lw_net_account_port(run, &on, (int32_t)i);

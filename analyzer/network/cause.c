@@ -32,6 +32,10 @@ struct sources { /* of one run */
 	struct lw_run *run;
 	struct lw_net_index index;
 	bool *is_used; /* by nic: by connections between ranks */
+	struct lw_intervals
+		gaps; /* in which captures are incomplete, of the clock of the rank that is looked at */
+	int64_t gaps_clock;
+	bool has_gaps; /* of that clock */
 };
 
 struct finding { /* what a cause adds to, of one rank */
@@ -67,13 +71,31 @@ static void add_of_link(
 		finding->link_amounts[link - finding->run->network.links.at] += amount;
 }
 
-/* Where a counter of a device grew, which is not one link's. */
-static void add_counter(struct finding *finding, const struct lw_nic_series *series, bool is_amount)
+/* Packets of @start_ns to @end_ns may be missing in what was captured. */
+static bool is_in_gap(const struct finding *finding, int64_t start_ns, int64_t end_ns)
+{
+	const struct lw_interval *gaps = finding->sources->gaps.at.at;
+	size_t low = 0, high = finding->sources->gaps.at.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (gaps[middle].end_ns <= start_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < finding->sources->gaps.at.n && gaps[low].start_ns < end_ns;
+}
+
+/* Where a counter of a device grew, which is not one link's. @is_gap: only where a capture is incomplete. */
+static void add_counter(
+	struct finding *finding, const struct lw_nic_series *series, bool is_amount, bool is_gap)
 {
 	for (size_t i = 1; series && i < series->readings.n; i++) {
 		const struct lw_reading *a = &series->readings.at[i - 1], *b = a + 1;
 
-		if (b->value > a->value)
+		if (b->value > a->value && (!is_gap || is_in_gap(finding, a->at_ns, b->at_ns)))
 			add(finding, a->at_ns, b->at_ns,
 				is_amount ? (double)(b->value - a->value) : 0);
 	}
@@ -128,12 +150,13 @@ static void add_bins(struct finding *finding, int32_t r)
 	}
 }
 
-/* RDMA that was not captured: all of the ports that @r sends by, which do not say to whom. */
+/* RDMA that was not captured, or not then: all of the ports that @r sends by, which do not say to whom. */
 static void add_ports(struct finding *finding, int32_t r)
 {
 	const struct lw_net_index *index = &finding->sources->index;
 	struct lw_run *run = finding->run;
 	bool *is_known = calloc(run->nics.n + 1, sizeof(*is_known));
+	bool is_captured;
 
 	if (!is_known) {
 		finding->status = lw_fail(LW_ERR_NOMEM, "no memory");
@@ -143,28 +166,58 @@ static void add_ports(struct finding *finding, int32_t r)
 		const struct lw_tcp_end *end = index->ends[i];
 
 		if (!end->is_rdma || !lw_net_is_between_ranks(end) || end->nic == LW_NONE ||
-			is_link_captured(run, r, end->peer_rank, true) || is_known[end->nic])
+			is_known[end->nic])
+			continue;
+		is_captured = is_link_captured(run, r, end->peer_rank, true);
+		if (is_captured && !finding->sources->gaps.at.n)
 			continue;
 		is_known[end->nic] = true;
 		for (size_t c = 0; c < LW_NET_N_RESENT_COUNTERS; c++)
 			add_counter(finding,
 				lw_net_series(&run->nics.at[end->nic], lw_net_resent_counters[c]),
-				true);
+				!is_captured, is_captured);
 	}
 	free(is_known);
 }
 
+/* Captured between @end's rank and its peer from @start_ns to @end_ns: sent again. */
+static double n_captured(const struct finding *finding, const struct lw_tcp_end *end,
+	int64_t start_ns, int64_t end_ns)
+{
+	const struct lw_net_index *index = &finding->sources->index;
+	const struct lw_packet_bin *bin;
+	double n = 0;
+
+	for (size_t i = index->first_flow[end->rank]; i < index->first_flow[end->rank + 1]; i++) {
+		const struct lw_packet_flow *flow = index->flows[i];
+
+		if (flow->from_rank != end->rank || flow->to_rank != end->peer_rank ||
+			flow->is_roce || !lw_net_shows(finding->run, flow, end->rank))
+			continue;
+		lw_vec_foreach (bin, &flow->bins)
+			if (bin->bin_ns + BIN_NS > start_ns && bin->bin_ns < end_ns)
+				n += (double)bin->n_retransmitted;
+	}
+	return n;
+}
+
+/* Where packets tell, they do but for when they were dropped: there the kernel counted more. */
 static void add_resent(struct finding *finding, const struct lw_tcp_end *end)
 {
-	if (is_link_captured(finding->run, end->rank, end->peer_rank, false))
-		return; /* packets tell */
+	bool is_captured = is_link_captured(finding->run, end->rank, end->peer_rank, false);
+
 	for (size_t i = 1; i < end->tcp.n; i++) {
 		const struct lw_tcp_reading *a = &end->tcp.at[i - 1], *b = a + 1;
+		double n = (double)(b->n_retransmits - a->n_retransmits);
 
-		if (a->n_retransmits >= 0 && b->n_retransmits > a->n_retransmits)
+		if (a->n_retransmits < 0 || n <= 0 ||
+			(is_captured && !is_in_gap(finding, a->at_ns, b->at_ns)))
+			continue;
+		if (is_captured)
+			n -= n_captured(finding, end, a->at_ns, b->at_ns);
+		if (n > 0)
 			add_of_link(finding, end->rank, end->peer_rank,
-				(struct lw_interval){a->at_ns, b->at_ns},
-				(double)(b->n_retransmits - a->n_retransmits));
+				(struct lw_interval){a->at_ns, b->at_ns}, n);
 	}
 }
 
@@ -247,17 +300,20 @@ static void add_queue(struct finding *finding, const struct lw_tcp_end *end)
 
 /* ---- counters of devices ------------------------------------------------------------------------- */
 
+/* Recordings of one host each know it by a number of their own, and share its clock. */
 static bool is_on_host(const struct sources *sources, const struct lw_nic *nic, int32_t r)
 {
 	const struct lw_net_index *index = &sources->index;
 	bool has_any = false;
 
-	if (sources->run->ranks.at[r].store != nic->store)
+	if (sources->run->ranks.at[r].clock != nic->clock)
 		return false;
 	for (size_t i = index->first_end[r]; i < index->first_end[r + 1]; i++)
 		if (index->ends[i]->nic != LW_NONE) {
+			const struct lw_nic *own = &sources->run->nics.at[index->ends[i]->nic];
+
 			has_any = true;
-			if (sources->run->nics.at[index->ends[i]->nic].host_id == nic->host_id)
+			if (own->store != nic->store || own->host_id == nic->host_id)
 				return true;
 		}
 	return !has_any;
@@ -304,7 +360,7 @@ static void add_devices(struct finding *finding, int32_t r)
 			finding->caused->counter = trouble->counter;
 		}
 		add_counter(finding, lw_net_series(&run->nics.at[trouble->nic], trouble->counter),
-			false);
+			false, false);
 	}
 }
 
@@ -314,7 +370,8 @@ static const struct {
 	const char *name;
 	void (*by_packets)(struct finding *finding, int32_t r);
 	void (*by_end)(struct finding *finding, const struct lw_tcp_end *end);
-	void (*by_port)(struct finding *finding, int32_t r); /* RDMA that was not captured */
+	void (*by_port)(
+		struct finding *finding, int32_t r); /* RDMA that was not captured, or not then */
 	void (*by_device)(struct finding *finding, int32_t r);
 	bool is_state, is_account;
 } causes[LW_N_CAUSES] = {
@@ -365,16 +422,39 @@ static int find_of_rank(const struct sources *sources, int c, int32_t r, struct 
 	return finding.status;
 }
 
+static int find_gaps(struct sources *sources, size_t r)
+{
+	int64_t clock = sources->run->ranks.at[r].clock;
+	const struct lw_capture_gap *gap;
+	int status = LW_OK;
+
+	if (sources->has_gaps && sources->gaps_clock == clock)
+		return LW_OK;
+	sources->has_gaps = true;
+	sources->gaps_clock = clock;
+	sources->gaps.at.n = 0;
+	lw_vec_foreach (gap, &sources->run->capture_gaps)
+		if (status == LW_OK && gap->clock == clock)
+			status = lw_vec_push(&sources->gaps.at,
+				((struct lw_interval){gap->start_ns, gap->end_ns}));
+	lw_net_merge(&sources->gaps);
+	return status;
+}
+
 static int find_cause(
-	const struct sources *sources, int c, struct lw_net_touched *touched, double *link_amounts)
+	struct sources *sources, int c, struct lw_net_touched *touched, double *link_amounts)
 {
 	struct lw_network *net = &sources->run->network;
 	struct lw_net_caused *caused = &net->slowed.by[c];
 	int status = LW_OK;
 
 	caused->from = caused->to = caused->nic = LW_NONE;
-	for (size_t r = 0; r < sources->run->ranks.n && status == LW_OK; r++)
-		status = find_of_rank(sources, c, (int32_t)r, &touched[r].by[c], link_amounts);
+	for (size_t r = 0; r < sources->run->ranks.n && status == LW_OK; r++) {
+		status = find_gaps(sources, r);
+		if (status == LW_OK)
+			status = find_of_rank(
+				sources, c, (int32_t)r, &touched[r].by[c], link_amounts);
+	}
 	for (size_t i = 0; i < net->links.n; i++)
 		if (link_amounts[i] > caused->worst_amount) {
 			caused->worst_amount = link_amounts[i];
@@ -402,6 +482,7 @@ int lw_net_find_touched(struct lw_run *run, struct lw_net_touched *touched)
 		status = find_cause(&sources, c, touched, link_amounts);
 	}
 	lw_net_index_free(&sources.index);
+	lw_vec_free(&sources.gaps.at);
 	free(sources.is_used);
 	free(link_amounts);
 	return status;

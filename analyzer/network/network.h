@@ -2,7 +2,7 @@
 /*
  * network.h - what the files of network/ share: from sockets, packets and counters to links and findings.
  *
- * Reads:  a run after overlap.   Writes: run->network, and diags of stage "network".
+ * Reads:  a run after overlap.   Writes: run->network.
  * Bytes of TCP are payload unless a name says wire: that is with headers, Ethernet's included.
  */
 #ifndef LAPWING_ANALYZER_NETWORK_NETWORK_H
@@ -29,12 +29,15 @@ struct lw_intervals {
 };
 int lw_net_ops(const struct lw_rank *rank, struct lw_intervals *ret_ops);
 
-/** lw_net_in_ops_bytes() - of what @end sent or received over the run: while one of @ops ran. */
+/** lw_net_in_ops_bytes() - of what @end sent or received: while one of @ops ran. */
 double lw_net_in_ops_bytes(
 	const struct lw_tcp_end *end, const struct lw_intervals *ops, enum lw_end_way way);
 
 /** lw_net_link_of() - NULL: nothing went from @from to @to. */
 struct lw_net_link *lw_net_link_of(struct lw_run *run, int32_t from, int32_t to);
+
+/** lw_net_is_gradients() - @end is of a link that is an edge, and not of small messages beside those that make it one. */
+bool lw_net_is_gradients(struct lw_run *run, const struct lw_tcp_end *end);
 
 /** lw_net_sent_total() - payload that @end handed to its NIC while the run was recorded, repeats included. */
 double lw_net_sent_total(const struct lw_tcp_end *end);
@@ -42,6 +45,25 @@ double lw_net_received_total(const struct lw_tcp_end *end);
 
 /** lw_net_header_bytes() - of a full segment of @end on a wire; without Ethernet's on a loopback. */
 double lw_net_header_bytes(const struct lw_tcp_end *end, bool is_loopback);
+
+/** lw_net_full_payload_bytes() - of a segment of @end that fills a frame of @nic. */
+double lw_net_full_payload_bytes(const struct lw_nic *nic, const struct lw_tcp_end *end);
+
+/** lw_net_segments() - that @end sent or received from @from_ns to @to_ns, acknowledgements too; NAN: the kernel does not tell. */
+double lw_net_segments(
+	const struct lw_tcp_end *end, enum lw_end_way way, int64_t from_ns, int64_t to_ns);
+
+/** lw_net_kernel_bytes() - payload likewise, what was sent again too. */
+double lw_net_kernel_bytes(
+	const struct lw_tcp_end *end, enum lw_end_way way, int64_t from_ns, int64_t to_ns);
+
+/** lw_net_again_bytes(), lw_net_n_again() - payload, segments that @end sent again likewise; 0 = none, or not told. */
+double lw_net_again_bytes(const struct lw_tcp_end *end, int64_t from_ns, int64_t to_ns);
+double lw_net_n_again(const struct lw_tcp_end *end, int64_t from_ns, int64_t to_ns);
+
+/** lw_net_account_header_bytes() - of all segments of @end, one way, since @nic was first read. */
+double lw_net_account_header_bytes(
+	const struct lw_nic *nic, const struct lw_tcp_end *end, enum lw_end_way way);
 
 /** lw_net_median() - sorts @values; NAN: there are none. */
 double lw_net_median(double *values, size_t n);
@@ -91,6 +113,21 @@ struct lw_net_level {
  */
 struct lw_net_level lw_net_level_of(
 	const struct lw_net_rate *rates, size_t n, double spread_frac, double apart_factor);
+
+/* What rank's way out got through at another rate since some time. */
+struct lw_net_change {
+	int64_t since_ns;
+	bool is_slower;
+	double slow_ns; /* something was in flight in the slower part */
+};
+
+/**
+ * lw_net_has_changed() - it is the way out of rank @r that changed: operations of one size take longer in the slower part by
+ * a quarter, as data are in flight there for most of their time. Else messages may be smaller, or others hold them up.
+ * Return: LW_OK or LW_ERR_NOMEM.
+ */
+int lw_net_has_changed(
+	const struct lw_run *run, int32_t r, const struct lw_net_change *change, bool *ret_has);
 
 /**
  * lw_net_shows() - @flow tells of packets between ranks when @r sent or received them: by @r's clock, and each once, however
@@ -146,8 +183,10 @@ int lw_net_count_resent(struct lw_run *run);
 /* What the accounts of all NICs look up. */
 struct lw_net_op_times;
 struct lw_net_on_nics {
-	size_t *ends;                  /* indexes into run->ends, by NIC */
-	size_t *first;                 /* of each NIC in ends; one more for the end */
+	size_t *ends;           /* indexes into run->ends, by NIC */
+	size_t *first;          /* of each NIC in ends; one more for the end */
+	size_t *used, n_used;   /* indexes into run->nics: those that a rank has connections on */
+	size_t *ports, n_ports; /* likewise: RDMA ports that stand for others */
 	struct lw_net_op_times *times; /* by rank, made when they are asked for */
 };
 
@@ -166,14 +205,15 @@ int lw_net_outside_bytes(const struct lw_run *run, const struct lw_net_on_nics *
 int lw_net_find_candidates(
 	const struct lw_run *run, const struct lw_net_on_nics *on, struct lw_net_account *account);
 
-/* Accounts of RDMA: of soft RoCE's packets in the interface's, and of the port with the index @index. */
-void lw_net_add_soft_rdma(
+/* Accounts of RDMA: of soft RoCE's packets in the interface's (Return: there are some), and of the port with the index @index. */
+bool lw_net_add_soft_rdma(
 	const struct lw_run *run, const struct lw_net_on_nics *on, struct lw_net_account *account);
 int lw_net_account_port(struct lw_run *run, const struct lw_net_on_nics *on, int32_t index);
 
 #define LW_NET_NO_FOREIGN                                                                          \
 	{                                                                                          \
-		.tx_frac = NAN, .rx_frac = NAN, .with_ns = NAN, .without_ns = NAN                  \
+		.tx_frac = NAN, .rx_frac = NAN, .with_ns = NAN, .without_ns = NAN,                 \
+		.resolution_ns = NAN                                                               \
 	}
 
 /**
@@ -186,6 +226,7 @@ int lw_net_find_foreign(
 /* The parts, in order. Return: LW_OK or LW_ERR_NOMEM. */
 int lw_net_find_links(struct lw_run *run);
 int lw_net_find_captured(struct lw_run *run);
+int lw_net_find_gone(struct lw_run *run);
 int lw_net_account(struct lw_run *run);
 int lw_net_find_algorithm(struct lw_run *run);
 int lw_net_find_capacity(struct lw_run *run);

@@ -2,6 +2,7 @@
 /* on_nics.c - what the accounts of all NICs look up: the ends on each, and when each rank was in an operation. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/network/network.h"
 
@@ -20,6 +21,8 @@ void lw_net_on_nics_free(const struct lw_run *run, struct lw_net_on_nics *on)
 	free(on->times);
 	free(on->ends);
 	free(on->first);
+	free(on->used);
+	free(on->ports);
 	*on = (struct lw_net_on_nics){0};
 }
 
@@ -27,11 +30,13 @@ int lw_net_on_nics_make(const struct lw_run *run, struct lw_net_on_nics *ret_on)
 {
 	struct lw_net_on_nics on = {.ends = calloc(run->ends.n + 1, sizeof(*on.ends)),
 		.first = calloc(run->nics.n + 2, sizeof(*on.first)),
+		.used = calloc(run->nics.n + 1, sizeof(*on.used)),
+		.ports = calloc(run->nics.n + 1, sizeof(*on.ports)),
 		.times = calloc(run->ranks.n + 1, sizeof(*on.times))};
 	const struct lw_tcp_end *end;
 
 	*ret_on = on;
-	if (!on.ends || !on.first || !on.times)
+	if (!on.ends || !on.first || !on.used || !on.ports || !on.times)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
 	/* counted one further on, so that filling in moves each to where its NIC's begin */
 	lw_vec_foreach (end, &run->ends)
@@ -42,6 +47,13 @@ int lw_net_on_nics_make(const struct lw_run *run, struct lw_net_on_nics *ret_on)
 	lw_vec_foreach (end, &run->ends)
 		if (end->nic != LW_NONE)
 			on.ends[on.first[end->nic + 1]++] = (size_t)(end - run->ends.at);
+	for (size_t i = 0; i < run->nics.n; i++) {
+		if (run->nics.at[i].ranks.n)
+			ret_on->used[ret_on->n_used++] = i;
+		if (run->nics.at[i].same_as == (int32_t)i &&
+			!strcmp(run->nics.at[i].kind, "rdma_port"))
+			ret_on->ports[ret_on->n_ports++] = i;
+	}
 	return LW_OK;
 }
 

@@ -157,25 +157,63 @@ static bool is_soft(const struct lw_nic *port)
 	return lw_net_series(port, "completer_retry_err") != NULL;
 }
 
-void lw_net_add_soft_rdma(
+static bool lies_on(const struct lw_nic *port, const struct lw_nic *nic)
+{
+	return port->clock == nic->clock && !strcmp(nic->kind, "nic") &&
+	       !strcmp(port->on_name, nic->name);
+}
+
+/* GIDs are made of the addresses of the interface that the port lies on. */
+static bool has_gid(const struct lw_run *run, const struct lw_net_on_nics *on, int32_t port,
+	const struct lw_nic *nic)
+{
+	for (size_t i = on->first[port]; i < on->first[port + 1]; i++) {
+		const char *gid = run->ends.at[on->ends[i]].local;
+		size_t n = strlen(gid);
+
+		for (const char *at = strstr(nic->addresses, gid); n && at;
+			at = strstr(at + n, gid))
+			if ((at == nic->addresses || at[-1] == ' ') &&
+				(at[n] == ' ' || at[n] == '\0'))
+				return true;
+	}
+	return false;
+}
+
+/* Every container has an eth0, and no port says whose it lies on. */
+static bool is_its_interface(const struct lw_run *run, const struct lw_net_on_nics *on,
+	int32_t port, const struct lw_nic *nic)
+{
+	const struct lw_nic *other;
+	size_t n = 0;
+
+	if (!lies_on(&run->nics.at[port], nic))
+		return false;
+	lw_vec_foreach (other, &run->nics)
+		n += other->same_as == other - run->nics.at && lies_on(&run->nics.at[port], other);
+	return n == 1 || has_gid(run, on, port, nic);
+}
+
+bool lw_net_add_soft_rdma(
 	const struct lw_run *run, const struct lw_net_on_nics *on, struct lw_net_account *account)
 {
-	const struct lw_nic *nic = &run->nics.at[account->nic], *port;
+	const struct lw_nic *nic = &run->nics.at[account->nic];
+	bool has_any = false;
 
-	lw_vec_foreach (port, &run->nics) {
-		int32_t index = (int32_t)(port - run->nics.at);
+	for (size_t i = 0; i < on->n_ports; i++) {
+		int32_t index = (int32_t)on->ports[i];
 		struct moved tx = {0}, rx = {0};
 
-		if (port->same_as != index || strcmp(port->kind, "rdma_port") != 0 ||
-			port->clock != nic->clock || strcmp(port->on_name, nic->name) != 0 ||
-			!is_soft(port))
+		if (!is_soft(&run->nics.at[index]) || !is_its_interface(run, on, index, nic))
 			continue;
 		add_port(run, on, index, true, &tx, &rx);
 		account->job_tx_bytes += tx.bytes + tx.resent_bytes;
 		account->job_rx_bytes += rx.bytes + rx.resent_bytes;
 		account->header_tx_bytes += header_bytes(&tx, account->tx_packets);
 		account->header_rx_bytes += header_bytes(&rx, account->rx_packets);
+		has_any |= packets(&tx) + packets(&rx) > 0;
 	}
+	return has_any;
 }
 
 static double beyond(double all, double job)

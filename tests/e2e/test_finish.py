@@ -131,6 +131,22 @@ def state_of(path):
     return next(line for line in run(LAPWING, "info", path).stdout.splitlines() if line.strip().startswith("state"))
 
 
+def test_time_of_what_was_killed(folder):
+    """One that was killed ended with its last event, as far as it could tell; its connections were seen for longer. Hosts have clocks of their own."""
+    path = os.path.join(folder, "killed.lapwing")
+    record(path, "--no-analyze")
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE process SET start_ns = 1000000000, end_ns = 3000000000, ended = 'died'")
+        db.execute("INSERT INTO host SELECT 900, 'far', 'boot', clock FROM host LIMIT 1")
+        db.execute("INSERT INTO process(id, host_id, pid, ppid, framework, transport, start_ns, end_ns) VALUES(900, 900, 7, 1, 0, 0, 500000000000, 504000000000)")
+        db.execute("INSERT INTO tcp_connection(id, host_id, process_id, inode_key, namespace_key, local_address, local_port, peer_address, peer_port,"
+                   " first_ns, last_ns, is_ended) SELECT 900, host_id, id, 0, 0, '10.0.0.1', 1, '10.0.0.2', 2, 1000000000, 62000000000, 0"
+                   " FROM process WHERE id <> 900 LIMIT 1")
+    line = next(line for line in run(LAPWING, "info", path).stdout.splitlines() if "recorded" in line)
+    assert " UTC, 61 s, " in line, line
+    print("time of what was killed")
+
+
 def test_variables_alone(folder):
     for off, expected in (("0", True), ("1", False)):
         path = os.path.join(folder, f"alone{off}.lapwing")
@@ -245,6 +261,7 @@ def test_replaced(folder):
 def main():
     with tempfile.TemporaryDirectory(prefix="lapwing-finish-") as folder:
         test_record(folder)
+        test_time_of_what_was_killed(folder)
         test_part_of_a_job(folder)
         test_whose_caller_ignores_its_children(folder)
         test_left_by_the_user(folder)

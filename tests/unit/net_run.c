@@ -19,8 +19,13 @@
 
 enum { N_STEPS = 26, LAST_MS = 1000, EVERY_MS = 100 };
 
-static char sql[262144];
-static int n_sockets;
+static char sql[1 << 20];
+static int n_sockets, sample_ms = EVERY_MS;
+
+void net_run_sample_every(int ms)
+{
+	sample_ms = ms;
+}
 
 void net_run_add(const char *format, ...)
 {
@@ -37,6 +42,7 @@ void net_run_begin(int n_ranks)
 {
 	sql[0] = '\0';
 	n_sockets = 0;
+	sample_ms = EVERY_MS;
 	net_run_add(
 		"INSERT INTO counter(id, name, unit) VALUES(1, 'tx_bytes', 'bytes'), (2, 'rx_bytes', 'bytes'), (3, 'tx_packets', 'packets'), (4, 'rx_packets', 'packets'), (5, 'rx_dropped', 'packets');");
 	for (int r = 0; r < n_ranks; r++)
@@ -57,7 +63,7 @@ void net_run_add_end(int from, int to, int local_port, int peer_port, double byt
 		"INSERT INTO tcp_connection VALUES(%d, 1, %d, %d, 1, '10.0.0.%d', %d, '10.0.0.%d', %d, %d, 0, 2000000000, 1);",
 		id, from + 1, id, from + 1, local_port, to + 1, peer_port, id, from + 1, id,
 		from + 1, local_port, to + 1, peer_port, from + 1);
-	for (int ms = 0; ms <= LAST_MS; ms += EVERY_MS) {
+	for (int ms = 0; ms <= LAST_MS; ms += sample_ms) {
 		double part = ms / (double)LAST_MS;
 		int64_t at_ns = ms * LW_NS_PER_MS;
 
@@ -68,7 +74,7 @@ void net_run_add_end(int from, int to, int local_port, int peer_port, double byt
 			(long long)at_ns, bytes * part, bytes * part, received_bytes * part,
 			ms > resent_at * EVERY_MS ? n_resent : 0, bytes * part / 1448,
 			received_bytes * part / 1448,
-			(long long)(ms / EVERY_MS * busy_ms * LW_NS_PER_MS));
+			(long long)(ms * busy_ms / EVERY_MS * LW_NS_PER_MS));
 	}
 }
 

@@ -11,6 +11,9 @@ void net_run_begin(int n_ranks);
 /** net_run_add() - further SQL, run after all that is there. */
 void net_run_add(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/** net_run_sample_every() - connections that are added from here on; 100 at first. */
+void net_run_sample_every(int ms);
+
 /**
  * net_run_add_end() - one end on rank @from, as hooked and as the kernel says: it sends @bytes evenly over a second, with
  * something in flight for @busy_ms of each 100 ms, and @n_resent segments again in the @resent_at-th 100 ms.

@@ -184,7 +184,10 @@ static void what_others_have_in_the_steps_is_told(void **state)
 	struct lw_run *run;
 
 	(void)state;
-	begin_pair(0, 0);
+	net_run_begin(2);
+	net_run_sample_every(5);
+	net_run_exchange(0, 1, 40e6);
+	net_run_add_nic_bytes(1, 40e6 + HEADERS, 40e6 + HEADERS);
 	read_often(30e3);
 	run = net_run_analyze(2);
 	foreign = &run->network.accounts.at[0].foreign;
@@ -197,6 +200,154 @@ static void what_others_have_in_the_steps_is_told(void **state)
 	assert_true(isnan(run->network.accounts.at[1].foreign.with_ns));
 	assert_near(run->network.accounts.at[0].other_step_bytes * (double)run->network.n_steps,
 		9e6, 0.001);
+	lw_run_free(run);
+}
+
+static void set_nic(int device, const char *direction, double bytes, double packets, int from_ms)
+{
+	const char *const names[] = {"bytes", "packets"};
+	const double totals[] = {bytes, packets};
+
+	for (int i = 0; i < 2; i++)
+		for (int ms = from_ms; ms <= 1000; ms += 100)
+			net_run_add(
+				"INSERT INTO counter_sample SELECT %d, id, %d000000, %.0f FROM counter WHERE name = '%s_%s';",
+				device, ms, totals[i] * ms / 1000, direction, names[i]);
+}
+
+static void a_nic_that_goes_before_its_connections_is_said(void **state)
+{
+	const struct lw_diag *diag;
+	struct lw_run *run;
+	int n = 0;
+
+	(void)state;
+	begin_pair(0, 0);
+	/* both are gone in the end; what left by rank 1's was there for some seconds more */
+	net_run_add(
+		"UPDATE device SET gone_ns = 1000000000;"
+		"UPDATE tcp_info_sample SET at_ns = 4000000000 WHERE connection_id = 2 AND at_ns = 1000000000;");
+	run = net_run_analyze(2);
+	lw_vec_foreach (diag, &run->diags) {
+		if (strcmp(diag->kind, "device gone") != 0)
+			continue;
+		n++;
+		assert_non_null(strstr(diag->text,
+			"eth1 (rank 1, 10.0.0.2 on node1) was gone 995 ms after the start of rank 1: connections that left by it were there for another 3 s"));
+	}
+	assert_int_equal(n, 1);
+	lw_run_free(run);
+}
+
+/* InfiniBand's word for congestion: ticks that a port had to wait. */
+static void ports_that_wait_and_slow_down_are_troubles(void **state)
+{
+	static const char *const names[] = {"tx_wait_ticks", "roce_slow_restart"};
+	struct lw_run *run;
+
+	(void)state;
+	begin_pair(0, 0);
+	for (int i = 0; i < 2; i++)
+		net_run_add(
+			"INSERT INTO counter(id, name, unit) VALUES(%d, '%s', 'ticks');"
+			"INSERT INTO counter_sample VALUES(1, %d, 0, 0), (1, %d, 500000000, 5000);",
+			20 + i, names[i], 20 + i, 20 + i);
+	run = net_run_analyze(2);
+	assert_int_equal(run->network.troubles.n, 2);
+	for (int i = 0; i < 2; i++)
+		assert_string_equal(run->network.troubles.at[i].counter, names[i]);
+	lw_run_free(run);
+}
+
+/* Rank 0 sends 200 MB; rank 1 acknowledges every second segment, and has sent 2 kB before its NIC is read first. */
+static void acknowledgements_are_no_strangers(void **state)
+{
+	const double data = 200e6 / 1448, acks = data / 2;
+	const struct lw_net_account *account;
+	struct lw_run *run;
+
+	(void)state;
+	net_run_begin(2);
+	net_run_add_end(0, 1, 40001, 5000, 200e6, 2e3, 50, 0, 0);
+	net_run_add_end(1, 0, 5000, 40001, 2e3, 200e6, 0, 0, 0);
+	net_run_add(
+		"UPDATE tcp_info_sample SET n_segments_out = n_segments_out + received_bytes / 2896,"
+		" n_segments_in = n_segments_in + sent_bytes / 2896;"
+		"UPDATE tcp_info_sample SET sent_bytes = 2000 WHERE connection_id = 2 AND at_ns > 0;"
+		"UPDATE tcp_info_sample SET received_bytes = 2000 WHERE connection_id = 1 AND at_ns > 0;"
+		"UPDATE socket_sample SET sent_bytes = 2000 WHERE process_id = 2 AND at_ns > 0;"
+		"UPDATE socket_sample SET received_bytes = 2000 WHERE process_id = 1 AND at_ns > 0;");
+	set_nic(1, "tx", 200e6 + data * 66, data, 100);
+	set_nic(1, "rx", acks * 66, acks, 100);
+	set_nic(2, "tx", acks * 66, acks, 100);
+	set_nic(2, "rx", 200e6 + data * 66, data, 100);
+	run = net_run_analyze(2);
+	account = &run->network.accounts.at[1];
+	assert_string_equal(run->nics.at[account->nic].name, "eth1");
+	assert_near(account->header_tx_bytes, 0.9 * acks * 66, 0.001);
+	assert_true(account->other_tx_bytes < 0.01 * account->tx_bytes);
+	assert_true(account->other_step_bytes < 2000);
+	assert_true(isnan(account->foreign.tx_frac)); /* hardly anything moves that way */
+	assert_true(account->foreign.rx_frac < 0.01);
+	assert_true(run->network.accounts.at[0].foreign.tx_frac < 0.01);
+	assert_true(isnan(run->network.accounts.at[0].foreign.rx_frac));
+	lw_run_free(run);
+}
+
+/* The hook has a sample at either end of the second, the kernel's readings say that all moved in the last tenth. */
+static void what_a_pause_hides_from_the_hook_the_kernel_tells(void **state)
+{
+	struct lw_run *run;
+
+	(void)state;
+	net_run_begin(2);
+	net_run_exchange(0, 1, 40e6);
+	net_run_add(
+		"DELETE FROM socket_sample WHERE at_ns > 0 AND at_ns < 1000000000;"
+		"UPDATE tcp_info_sample SET sent_bytes = 0, acked_bytes = 0, received_bytes = 0,"
+		" n_segments_out = 0, n_segments_in = 0 WHERE at_ns < 1000000000;");
+	for (int device = 1; device <= 2; device++)
+		for (int counter = 1; counter <= 4; counter++)
+			net_run_add(
+				"INSERT INTO counter_sample VALUES(%d, %d, 500000000, 0), (%d, %d, 1000000000, %.0f);",
+				device, counter, device, counter,
+				counter <= 2 ? 40e6 + HEADERS : 40e6 / 1448);
+	run = net_run_analyze(2);
+	for (int r = 0; r < 2; r++) {
+		assert_near(run->network.accounts.at[r].job_tx_bytes, 40e6, 1e-6);
+		assert_true(run->network.accounts.at[r].other_tx_bytes < 100e3);
+		assert_true(run->network.accounts.at[r].other_rx_bytes < 100e3);
+	}
+	lw_run_free(run);
+}
+
+static void what_was_sent_again_is_the_jobs_in_the_steps_too(void **state)
+{
+	const double again = 3000, sent = 40e6 + again * 1448;
+	struct lw_run *run;
+
+	(void)state;
+	net_run_begin(2);
+	net_run_add_end(0, 1, 40001, 5000, 40e6, 40e6, 50, 3, 3000);
+	net_run_add_end(1, 0, 5000, 40001, 40e6, 40e6, 0, 0, 0);
+	net_run_add(
+		"UPDATE tcp_info_sample SET sent_bytes = sent_bytes + 1448 * n_retransmits,"
+		" retransmitted_bytes = 1448 * n_retransmits, n_segments_out = n_segments_out + n_retransmits"
+		" WHERE connection_id = 1;"
+		"UPDATE tcp_info_sample SET n_segments_in = n_segments_in + 3000"
+		" WHERE connection_id = 2 AND at_ns > 300000000;");
+	set_nic(1, "tx", sent + (40e6 / 1448 + again) * 66, 40e6 / 1448 + again, 0);
+	set_nic(1, "rx", 40e6 + HEADERS, 40e6 / 1448, 0);
+	set_nic(2, "tx", 40e6 + HEADERS, 40e6 / 1448, 0);
+	set_nic(2, "rx", sent + (40e6 / 1448 + again) * 66, 40e6 / 1448 + again, 0);
+	run = net_run_analyze(2);
+	for (int r = 0; r < 2; r++) {
+		const struct lw_net_account *account = &run->network.accounts.at[r];
+
+		assert_true(account->foreign.tx_frac < 0.02);
+		assert_true(account->foreign.rx_frac < 0.02);
+		assert_true(account->other_step_bytes < 30e3);
+	}
 	lw_run_free(run);
 }
 
@@ -227,6 +378,11 @@ int main(void)
 		cmocka_unit_test(many_peers_are_added_up_and_none_is_left_out),
 		cmocka_unit_test(behind_nat_connections_lead_to_nobody),
 		cmocka_unit_test(what_others_have_in_the_steps_is_told),
+		cmocka_unit_test(a_nic_that_goes_before_its_connections_is_said),
+		cmocka_unit_test(ports_that_wait_and_slow_down_are_troubles),
+		cmocka_unit_test(acknowledgements_are_no_strangers),
+		cmocka_unit_test(what_a_pause_hides_from_the_hook_the_kernel_tells),
+		cmocka_unit_test(what_was_sent_again_is_the_jobs_in_the_steps_too),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);

@@ -102,6 +102,11 @@ static const struct input {
 		"DELETE FROM batch WHERE batch = (SELECT max(batch) FROM batch)",
 		NULL, "unfinished operation",
 		"rank 1 was killed: its last operation to end did so"},
+	{"a rank that waited in vain and ended by itself", 2, 0, false,
+		"UPDATE process SET end_ns = 61000000000 WHERE rank = 1;"
+		"DELETE FROM batch WHERE batch = (SELECT max(batch) FROM batch)",
+		NULL, "unfinished operation",
+		"rank 1 waited in vain: its last operation to end did so"},
 	{"a run that was not closed", 2, 0, false, "UPDATE run SET closed = 0", NULL, "not closed",
 		"lapwing salvage"},
 	{"transport not seen", 2, 0, true, NULL, NULL, "wire time not seen",

@@ -223,6 +223,25 @@ static void of_a_link_that_was_captured_in_part_tcp_tells(void **state)
 	lw_run_free(run);
 }
 
+/* What was dropped is in no packet that was captured: then what the kernel counted beyond those tells. */
+static void where_packets_were_dropped_tcp_tells(void **state)
+{
+	struct lw_run *run = make_captured_job(1, 60e6);
+	struct lw_capture_gap gap = {.start_ns = run->groups.at[35].last_start_ns,
+		.end_ns = run->groups.at[39].last_end_ns,
+		.clock = run->ranks.at[1].clock,
+		.n = 5};
+	uint32_t n_hit = slow_job_judged(run, LW_CAUSE_RESENT)->n_hit;
+
+	(void)state;
+	assert_int_equal(lw_vec_push(&run->capture_gaps, gap), 0);
+	slow_job_assert_near(slow_job_judged(run, LW_CAUSE_RESENT)->amount, 10 + 5);
+	assert_int_equal(run->network.slowed.by[LW_CAUSE_RESENT].n_hit, n_hit + 5);
+	run->capture_gaps.at[0].clock++; /* another host's */
+	slow_job_assert_near(slow_job_judged(run, LW_CAUSE_RESENT)->amount, 10);
+	lw_run_free(run);
+}
+
 static void another_number_of_packets_than_tcp_counts_is_said(void **state)
 {
 	struct lw_run *run = make_captured_job(1, 60e6);
@@ -251,6 +270,7 @@ int main(void)
 		cmocka_unit_test(few_that_two_causes_touched_tell_nothing_of_either),
 		cmocka_unit_test(packets_that_several_captures_saw_count_once),
 		cmocka_unit_test(of_a_link_that_was_captured_in_part_tcp_tells),
+		cmocka_unit_test(where_packets_were_dropped_tcp_tells),
 		cmocka_unit_test(another_number_of_packets_than_tcp_counts_is_said),
 	};
 

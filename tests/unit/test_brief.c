@@ -244,7 +244,7 @@ static void how_late_a_rank_is_when_it_is_late(void **state)
 	lw_analysis_close(analysis);
 }
 
-static void the_quality_names_ranks_that_died(void **state)
+static void the_quality_names_ranks_that_died_or_hung(void **state)
 {
 	struct make_run spec = make_run_job(2, 8);
 	struct lw_analysis *analysis;
@@ -254,11 +254,16 @@ static void the_quality_names_ranks_that_died(void **state)
 	bool is_bad;
 
 	(void)state;
-	spec.extra_sql = "UPDATE process SET ended = 'died'";
+	/* one of them after it had waited in vain */
+	spec.extra_sql =
+		"UPDATE process SET ended = 'died'; UPDATE process SET ended = 'exit', end_ns = 90000000000 WHERE id = 1;"
+		"INSERT INTO ready SELECT id, 999, 10000000000, 1000, 1, 0 FROM thread WHERE role = 1 AND process_id = 1;";
 	analysis = analyse(&spec, &path);
 	assert_int_equal(lw_brief_load(&path, 1, &brief), LW_OK);
-	assert_int_equal(brief.n_died, 2);
-	assert_non_null(strstr(lw_overview_quality(&brief, &is_bad, text), "2 ranks DIED"));
+	assert_int_equal(brief.n_died, 1);
+	assert_int_equal(brief.n_hung, 1);
+	assert_non_null(
+		strstr(lw_overview_quality(&brief, &is_bad, text), "1 rank DIED, 1 rank HUNG, "));
 	assert_true(is_bad);
 	lw_brief_done(&brief);
 	lw_analysis_close(analysis);
@@ -302,7 +307,7 @@ int main(void)
 			the_mean_is_of_the_same_steps_as_all_else_and_most_steps_take_another_time),
 		cmocka_unit_test(nobody_is_the_slowest_where_ranks_take_turns),
 		cmocka_unit_test(how_late_a_rank_is_when_it_is_late),
-		cmocka_unit_test(the_quality_names_ranks_that_died),
+		cmocka_unit_test(the_quality_names_ranks_that_died_or_hung),
 		cmocka_unit_test(
 			the_advice_begins_with_what_gains_most_and_tells_what_can_be_set_apart),
 		cmocka_unit_test(what_was_stored_is_read_back),

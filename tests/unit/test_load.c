@@ -166,6 +166,56 @@ static void stores_of_several_ranks_become_one_run(void **state)
 	lw_run_free(run);
 }
 
+#define GRADIENT(at)                                                                               \
+	"INSERT INTO ready SELECT id, 999, " at ", 1000, 1, 0 FROM thread WHERE role = 1;"
+#define ENDS_AT(at) "UPDATE process SET end_ns = " at ";"
+
+/* A gradient that no operation carried, and how long the rank was there afterwards. */
+static void who_waits_in_vain_and_ends_by_itself_has_hung(void **state)
+{
+	static const struct {
+		const char *sql;
+		uint32_t n_hung;
+		double hung_s;
+	} cases[] = {
+		/* killed: its end is not known, nor is it said to have hung */
+		{GRADIENT(
+			 "10000000000") "INSERT INTO ready SELECT id, 998, 10500000000, 1000, 1, 0 FROM thread WHERE role = 1;"
+					"UPDATE process SET ended = 'died';",
+			0, 0},
+		{GRADIENT("10000000000") ENDS_AT("69500000000"), 2, 59.5},
+		{GRADIENT("10000000000") ENDS_AT("10900000000"), 0, 0}, /* at once */
+		{ENDS_AT("69500000000"), 0, 0},                         /* nothing is left */
+		/* a loop that exchanges none */
+		{GRADIENT("10000000000") GRADIENT("11000000000") ENDS_AT("69500000000"), 0, 0},
+		/* it paused for as long before */
+		{GRADIENT("10000000000") ENDS_AT(
+			 "69500000000") "UPDATE batch SET start_ns = 9000000000, end_ns = 9500000000"
+					" WHERE batch = (SELECT max(batch) FROM batch);",
+			2, 59.5},
+		{GRADIENT("40000000000") ENDS_AT(
+			 "69500000000") "UPDATE batch SET start_ns = 39000000000, end_ns = 39500000000"
+					" WHERE batch = (SELECT max(batch) FROM batch);",
+			0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct make_run spec = make_run_job(2, 3);
+		struct lw_run *run;
+
+		spec.extra_sql = cases[i].sql;
+		run = run_fixture_load(&spec);
+		assert_int_equal(run->n_hung_ranks, cases[i].n_hung);
+		assert_int_equal(run->hung_ns, (int64_t)(cases[i].hung_s * 1e9));
+		assert_int_equal(
+			run_fixture_diag(run, "unfinished operation"), i ? cases[i].n_hung : 2);
+		assert_true(cases[i].n_hung || !run->diags.n ||
+			    !strstr(run->diags.at[run->diags.n - 1].text, "for another"));
+		lw_run_free(run);
+	}
+}
+
 static void write_job(const char *path, int n_ranks, const char *sql)
 {
 	struct make_run spec = make_run_job(n_ranks, 3);
@@ -470,6 +520,7 @@ int main(void)
 		cmocka_unit_test(agreed_is_the_end_of_the_round_before),
 		cmocka_unit_test(a_round_older_than_the_ready_time_is_not_believed),
 		cmocka_unit_test(stores_of_several_ranks_become_one_run),
+		cmocka_unit_test(who_waits_in_vain_and_ends_by_itself_has_hung),
 		cmocka_unit_test(
 			of_an_imported_timeline_the_other_ranks_are_missing_where_it_says_how_many),
 		cmocka_unit_test(files_of_different_jobs_are_refused),

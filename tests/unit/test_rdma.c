@@ -265,6 +265,84 @@ static void an_honest_port_hides_nothing_on_any_network(void **state)
 	}
 }
 
+#define SOFT_ACKS    (40e6 / 1024 / 32 + 10)
+#define SOFT_PACKETS (40e6 / 1024 + 10 + SOFT_ACKS)
+#define SOFT_BYTES   (40e6 + 58 * SOFT_PACKETS + 4 * SOFT_ACKS)
+
+/* Rank @rank's rxe on its interface "eth0", which has its GID for an address: it counts packets only. */
+static void add_soft_port(int rank)
+{
+	net_run_add(
+		"UPDATE device SET name = 'eth0', addresses = 'fe80::%d 10.9.0.%d' WHERE id = %d;"
+		"INSERT INTO device VALUES(%d, 1, 'rdma_port', 'rxe%d/1', 1, NULL, 'eth0', NULL, NULL, '', 'rdma_rxe', 0, 0, NULL);"
+		"INSERT OR IGNORE INTO string(id, text) VALUES(%d, 'rxe%d');"
+		"INSERT OR IGNORE INTO counter(id, name, unit) VALUES(9, 'completer_retry_err', 'events');"
+		"UPDATE rdma_port SET device_id = %d WHERE process_id = %d;",
+		rank + 1, rank + 1, rank + 1, 20 + rank, rank, 900 + rank, rank, 900 + rank,
+		rank + 1);
+	for (int ms = 0; ms <= 1000; ms += 100)
+		net_run_add(
+			"INSERT INTO counter_sample VALUES(%d, 3, %d000000, %.0f), (%d, 4, %d000000, %.0f), (%d, 9, %d000000, 0);",
+			20 + rank, ms, SOFT_PACKETS * ms / 1000, 20 + rank, ms,
+			SOFT_PACKETS * ms / 1000, 20 + rank, ms);
+}
+
+/* 40 MB each way by rxe, and a small TCP connection beside it. */
+static void what_soft_roce_sends_is_no_strangers(void **state)
+{
+	const double tcp_bytes = 1e5 * (1 + 66 / 1448.0);
+	const struct lw_net_account *account;
+	struct lw_run *run;
+
+	(void)state;
+	net_run_begin(2);
+	add_pair(40e6);
+	net_run_exchange(0, 1, 1e5);
+	for (int r = 0; r < 2; r++) {
+		add_soft_port(r);
+		net_run_add_nic_bytes(r, SOFT_BYTES + tcp_bytes, SOFT_BYTES + tcp_bytes);
+	}
+	run = net_run_analyze(2);
+	for (int r = 0; r < 2; r++) {
+		account = &run->network.accounts.at[r];
+		assert_string_equal(run->nics.at[account->nic].name, "eth0");
+		assert_true(account->other_tx_bytes < 0.05 * account->tx_bytes);
+		assert_true(isnan(account->foreign.tx_frac) && isnan(account->foreign.rx_frac));
+		assert_true(isnan(account->other_step_bytes));
+	}
+	lw_run_free(run);
+}
+
+/* What the host's rxe sends hides nothing on the eth0 of a container. */
+static void soft_roce_is_of_the_interface_with_its_address(void **state)
+{
+	const struct lw_net_account *account;
+	struct lw_run *run;
+	int n = 0;
+
+	(void)state;
+	net_run_begin(2);
+	add_pair(40e6);
+	add_soft_port(0);
+	add_soft_port(1);
+	net_run_add("UPDATE device SET addresses = '10.9.0.11' WHERE id = 2;"
+		    "UPDATE device SET on_name = 'eth9' WHERE id = 21;");
+	net_run_add_nic_bytes(0, SOFT_BYTES, SOFT_BYTES);
+	net_run_add_nic_bytes(1, 60e6, 60e6);
+	run = net_run_analyze(2);
+	lw_vec_foreach (account, &run->network.accounts) {
+		const struct lw_nic *nic = &run->nics.at[account->nic];
+
+		n += !strcmp(nic->name, "eth0");
+		if (!strcmp(nic->name, "eth0") && nic->id == 1)
+			assert_near(account->job_tx_bytes, 40e6, 1e-9);
+		else if (!strcmp(nic->name, "eth0"))
+			assert_near(account->other_tx_bytes, 60e6, 1e-9);
+	}
+	assert_int_equal(n, 2);
+	lw_run_free(run);
+}
+
 static void what_a_port_sent_again_slows_operations(void **state)
 {
 	const struct lw_net_slowed *slowed;
@@ -297,6 +375,8 @@ int main(void)
 		cmocka_unit_test(who_is_read_has_sent),
 		cmocka_unit_test(what_a_port_moved_past_libibverbs_is_nobodys),
 		cmocka_unit_test(an_honest_port_hides_nothing_on_any_network),
+		cmocka_unit_test(what_soft_roce_sends_is_no_strangers),
+		cmocka_unit_test(soft_roce_is_of_the_interface_with_its_address),
 		cmocka_unit_test(what_a_port_sent_again_slows_operations),
 	};
 

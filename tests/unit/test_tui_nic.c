@@ -13,6 +13,7 @@
 
 #include "base/units.h"
 #include "tui/nic_lanes.h"
+#include "tui/timeline.h"
 
 enum { MAX_COLUMNS = 200, N_WINDOWS = 60, MS = 1000000 };
 
@@ -387,6 +388,84 @@ static void full_is_the_capacity_where_something_tells_it(void **state)
 	drop(&run);
 }
 
+/* From 100 to 300 ms of the second packets were dropped. */
+static void what_a_capture_dropped_is_a_gap_of_its_lane(void **state)
+{
+	struct lw_nic_lanes lanes;
+	struct lw_run run;
+	const struct lw_nic_lane *lane;
+
+	(void)state;
+	for (int is_other = 0; is_other < 2; is_other++) {
+		make(&run, &cases[0]);
+		PUSH(&run.capture_gaps, ((struct lw_capture_gap){.start_ns = 200 * MS,
+						.end_ns = 300 * MS,
+						.store = (size_t)is_other}));
+		PUSH(&run.capture_gaps, ((struct lw_capture_gap){.start_ns = 100 * MS,
+						.end_ns = 250 * MS,
+						.store = (size_t)is_other}));
+		assert_int_equal(lw_nic_lanes_init(&lanes, &run), LW_OK);
+		lane = lw_nic_lane_of(&lanes, 0);
+		assert_int_equal(lw_nic_gap_ns(lane, 0, 1000 * MS), is_other ? 0 : 200 * MS);
+		assert_int_equal(lw_nic_gap_ns(lane, 250 * MS, 400 * MS), is_other ? 0 : 50 * MS);
+		assert_int_equal(lw_nic_gap_ns(lane, 300 * MS, 400 * MS), 0);
+		assert_int_equal(lw_nic_gap_ns(lane, 0, 100 * MS), 0);
+		lw_nic_lanes_done(&lanes);
+		lw_vec_free(&run.capture_gaps);
+		drop(&run);
+	}
+}
+
+/* Columns of 50 ms; a capture from 5 to 900 ms, which dropped packets from 100 to 300. */
+static void a_gap_is_no_idle_wire(void **state)
+{
+	struct lw_rank_lanes ranks[2] = {0};
+	struct lw_timeline timeline = {.column_ns = 50 * MS, .cursor_ns = 120 * MS};
+	char text[LW_TIMELINE_TEXT_BYTES], line[4 * 20 + 1];
+	struct lw_cells cells = {.is_ascii = true};
+	struct lw_run run;
+
+	(void)state;
+	make(&run, &cases[0]);
+	PUSH(&run.capture_gaps,
+		((struct lw_capture_gap){.start_ns = 100 * MS, .end_ns = 300 * MS}));
+	timeline.lanes.run = &run;
+	timeline.lanes.ranks = ranks;
+	assert_int_equal(lw_nic_lanes_init(&timeline.lanes.nic, &run), LW_OK);
+	assert_int_equal(lw_cells_resize(&cells, 20, 1), LW_OK);
+	lw_timeline_nic_draw(&timeline, 0, lw_pane_whole(&cells), 1);
+	assert_string_equal(lw_cells_line(&cells, 0, line) + 1, " ????            ??");
+	assert_true(lw_timeline_nic_say(&timeline, 0, text));
+	assert_non_null(strstr(text, "incomplete here: packets were dropped"));
+	timeline.cursor_ns = 950 * MS;
+	assert_true(lw_timeline_nic_say(&timeline, 0, text));
+	assert_non_null(strstr(text, "not looked at here"));
+	lw_cells_free(&cells);
+	lw_nic_lanes_done(&timeline.lanes.nic);
+	lw_vec_free(&run.capture_gaps);
+	drop(&run);
+}
+
+/* As many as a damaged file may have. */
+static void any_number_that_was_sent_again_is_said_whole(void **state)
+{
+	struct lw_rank_lanes ranks[2] = {0};
+	struct lw_timeline timeline = {.column_ns = 200 * MS};
+	char text[LW_TIMELINE_TEXT_BYTES];
+	struct lw_run run;
+
+	(void)state;
+	make(&run, &counters);
+	run.ends.at[0].tcp.at[1].n_retransmits = INT64_C(1) << 58;
+	timeline.lanes.run = &run;
+	timeline.lanes.ranks = ranks;
+	assert_int_equal(lw_nic_lanes_init(&timeline.lanes.nic, &run), LW_OK);
+	assert_true(lw_timeline_nic_say(&timeline, 0, text));
+	assert_non_null(strstr(text, ", ! 288230376151711744 sent again: out "));
+	lw_nic_lanes_done(&timeline.lanes.nic);
+	drop(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -396,6 +475,9 @@ int main(void)
 		cmocka_unit_test(what_was_sent_again_lies_where_it_was_seen),
 		cmocka_unit_test(ranks_behind_one_nic_share_a_lane),
 		cmocka_unit_test(full_is_the_capacity_where_something_tells_it),
+		cmocka_unit_test(what_a_capture_dropped_is_a_gap_of_its_lane),
+		cmocka_unit_test(a_gap_is_no_idle_wire),
+		cmocka_unit_test(any_number_that_was_sent_again_is_said_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
