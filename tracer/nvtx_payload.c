@@ -328,6 +328,10 @@ void lw_nvtx_read(const void *domain, const struct lw_nvtx_payload *payloads, si
 
 		if (!one->data)
 			continue;
+		/* another layout under the same number: of a second NCCL in a domain that the other tool has once */
+		if (schema && schema->n_bytes && one->n_bytes != SIZE_MAX &&
+			one->n_bytes != schema->n_bytes && !schema->is_enum)
+			continue;
 		if (schema && !schema->is_enum) {
 			read_places(schema->places, one->data,
 				one->n_bytes == SIZE_MAX ? schema->n_bytes : one->n_bytes, values);

@@ -63,8 +63,9 @@ static void every_whole_number_is_read_with_its_sign(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		const struct lw_nvtx_schema_entry entry = {.type = types[i].type, .name = "Rank"};
-		struct lw_nvtx_values values = read_blob(
-			domain, add(domain, &entry, 1, 8), &minus_two, (size_t)types[i].n_bytes);
+		struct lw_nvtx_values values =
+			read_blob(domain, add(domain, &entry, 1, (size_t)types[i].n_bytes),
+				&minus_two, (size_t)types[i].n_bytes);
 		int64_t expected = types[i].is_signed || types[i].n_bytes == 8
 					   ? -2
 					   : (INT64_C(1) << 8 * types[i].n_bytes) - 2;
@@ -166,6 +167,8 @@ static void a_schema_is_its_domains(void **state)
 	assert_int_equal(read_blob(one, schema.id, &value, 8).at[LW_NVTX_FIELD_BYTES], 12);
 	assert_false(read_blob(one, schema.id, &value, 8).known >> LW_NVTX_FIELD_PEER & 1);
 	assert_int_equal(read_blob(two, schema.id, &value, 8).at[LW_NVTX_FIELD_PEER], 12);
+	/* another length is another layout: of a second NCCL in this domain */
+	assert_int_equal(read_blob(one, schema.id, &value, 7).known, 0);
 	/* the other tool calls it by another number */
 	lw_nvtx_schema_alias(two, schema.id, 4711);
 	assert_int_equal(read_blob(two, 4711, &value, 8).at[LW_NVTX_FIELD_PEER], 12);
@@ -203,7 +206,7 @@ static void random_schemas_stay_inside_their_blobs(void **state)
 				.type = mix(&random) % 8 ? mix(&random) % 80 : mix(&random),
 				.name = names[mix(&random) % 6],
 				.offset = mix(&random) % 3 ? mix(&random) % limit : mix(&random)};
-		id = add(&domains[round], entries, 6, mix(&random) % 64);
+		id = add(&domains[round], entries, 6, mix(&random) % 2 ? n_bytes : 0);
 		for (int i = 0; i < 2; i++) {
 			struct lw_nvtx_values values =
 				read_blob(&domains[round], id, blob, i ? n_bytes : 0);
