@@ -251,9 +251,10 @@ struct lw_run {
 	lw_vec(struct lw_tcp_end) ends;             /* load */
 	lw_vec(struct lw_packet_flow) flows;        /* load */
 	lw_vec(struct lw_capture_gap) capture_gaps; /* load: by store, capture, start */
-	struct lw_gpu_run gpu;                      /* load, gpu */
-	struct lw_network network;                  /* network */
-	lw_vec(struct lw_told) told;                /* load */
+	int64_t tcp_list_ns; /* load: connections of others were listed so far apart, at most; 0 = not known */
+	struct lw_gpu_run gpu;       /* load, gpu */
+	struct lw_network network;   /* network */
+	lw_vec(struct lw_told) told; /* load */
 	lw_vec(struct lw_diag) diags;
 	int32_t size;       /* ranks of the job; >= ranks.n */
 	bool is_size_known; /* else it is the least that there are */
@@ -380,7 +381,7 @@ double lw_group_service_ns(
 bool lw_run_computed(const struct lw_run *run, size_t s, int64_t *computed_ns);
 
 /** lw_net_slow_text() - the slow link and what it costs, one sentence. Return: @text, "": there is none. (network/slow_words.c) */
-const char *lw_net_slow_text(const struct lw_run *run, char text[LW_NET_TEXT_BYTES]);
+const char *lw_net_slow_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES]);
 
 /* The stages, in order; each needs the ones before it and may be called again. */
 int lw_run_match(struct lw_run *run);   /* reconstruct/match.c */

@@ -37,7 +37,7 @@ struct lw_nic { /* a row of table device: a NIC, an RDMA port, the packet queues
 	char *on_name; /* interface that it lies on, "" = none or not known */
 	char *host;    /* its name, "" = not known */
 	lw_vec(int32_t)
-		ranks; /* that have connections there, ascending; of one that stands for others */
+		ranks; /* that have connections there, or use the GPU, ascending; of one that stands for others */
 	uint64_t mtu_bytes, speed_bytes_per_s; /* 0 = not known */
 	bool is_loopback, is_gone;
 	lw_vec(struct lw_nic_series) series;
@@ -160,7 +160,7 @@ struct lw_net_rank { /* network */
 	/* what it sends, before the network holds it up: payload and headers */
 	double capacity_bytes_per_s; /* NAN = nothing tells */
 	int capacity_from;           /* enum lw_capacity_from */
-	double at_most_bytes_per_s; /* BUSY: by the connection that was in flight longest alone; NAN */
+	double at_most_bytes_per_s; /* without what window and buffer held back; BUSY: by the connection that was in flight longest alone; NAN */
 	double capacity_before_bytes_per_s; /* it changed: until capacity_since_ns; NAN */
 	int64_t capacity_since_ns;          /* LW_NS_UNKNOWN: it did not change */
 	double used_frac; /* of it, during the steps since then, by all ranks that send by it; NAN */
@@ -340,8 +340,9 @@ struct lw_network {
 	int32_t hub;                      /* of a star, LW_NONE */
 	double off_frac;                  /* worst rank: sent against expected; NAN */
 	int32_t slow_rank;                /* its link is much slower than the others', LW_NONE */
-	double others_bytes_per_s;        /* capacity of the others, median; NAN */
-	int others_from;                  /* enum lw_capacity_from: BUSY where one of them is */
+	int32_t slow_to; /* all that leaves there goes to this rank's NIC, which may be what is slow; LW_NONE */
+	double others_bytes_per_s; /* capacity of the others, median; NAN */
+	int others_from;           /* enum lw_capacity_from: BUSY where one of them is */
 	struct lw_net_server server;
 	lw_vec(struct lw_net_op) ops; /* most bytes first */
 	bool are_ops_captured;        /* by the millisecond; else between samples in proportion */
@@ -364,6 +365,13 @@ struct lw_run;
 /** lw_capacity_changed_text() - " since 8.60 s after its start (25 MB/s before)"; "" = it did not. Return: @text. */
 const char *lw_capacity_changed_text(
 	const struct lw_run *run, int32_t rank, char text[LW_NET_CHANGED_BYTES]);
+
+/** lw_ways_changed_text() - all ways out that changed: "of rank 2 (eth0) 20 MB/s since ..". "": none did. Return: @text. */
+const char *lw_ways_changed_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES]);
+
+/** lw_net_unseen_text() - what bytes on no connection that was seen may be. Return: @text. */
+enum { LW_UNSEEN_TEXT_BYTES = 120 };
+const char *lw_net_unseen_text(const struct lw_run *run, char text[LW_UNSEEN_TEXT_BYTES]);
 
 /** lw_at_least() - " at least" after a capacity that is that (enum lw_capacity_from), else "". */
 const char *lw_at_least(int from);

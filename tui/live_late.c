@@ -11,24 +11,28 @@ enum { NONE = -1 };
 int lw_live_grow_groups(struct lw_live_model *model)
 {
 	size_t n = model->n_group_ranks ? 2 * model->n_group_ranks : 8;
-	int64_t *ready_ns, *late_ns;
+	int64_t *ready_ns, *resumed_ns, *late_ns;
 
 	if (model->ranks.n <= model->n_group_ranks)
 		return LW_OK;
 	if (!model->groups)
 		model->groups = calloc(LW_LIVE_GROUPS, sizeof(*model->groups));
 	ready_ns = calloc(LW_LIVE_GROUPS * n, sizeof(*ready_ns));
+	resumed_ns = calloc(LW_LIVE_GROUPS * n, sizeof(*resumed_ns));
 	late_ns = calloc(LW_LIVE_LATES * n, sizeof(*late_ns));
 	if (!model->late)
 		model->late = calloc(LW_LIVE_LATES, sizeof(*model->late));
-	if (!model->groups || !model->late || !ready_ns || !late_ns) {
+	if (!model->groups || !model->late || !ready_ns || !resumed_ns || !late_ns) {
 		free(ready_ns);
+		free(resumed_ns);
 		free(late_ns);
 		return lw_fail(LW_ERR_NOMEM, "no memory for operations");
 	}
 	free(model->ready_ns);
+	free(model->resumed_ns);
 	free(model->late_ns);
 	model->ready_ns = ready_ns;
+	model->resumed_ns = resumed_ns;
 	model->late_ns = late_ns;
 	memset(model->late, 0, LW_LIVE_LATES * sizeof(*model->late));
 	model->n_group_ranks = n;
@@ -39,6 +43,12 @@ int lw_live_grow_groups(struct lw_live_model *model)
 static size_t index_of(const struct lw_live_model *model, const struct lw_live_rank *rank)
 {
 	return (size_t)(rank - model->ranks.at);
+}
+
+static size_t place_of(
+	const struct lw_live_model *model, const struct lw_live_group *group, size_t rank)
+{
+	return (size_t)(group->serial % LW_LIVE_GROUPS) * model->n_group_ranks + rank;
 }
 
 /* NULL: so old that newer ones have its place. */
@@ -53,17 +63,12 @@ static struct lw_live_group *group_at(struct lw_live_model *model, int64_t seria
 		return NULL;
 	if (group->serial < serial) {
 		*group = (struct lw_live_group){.serial = serial};
-		memset(model->ready_ns + (size_t)(serial % LW_LIVE_GROUPS) * model->n_group_ranks,
-			0, model->n_group_ranks * sizeof(*model->ready_ns));
+		memset(model->ready_ns + place_of(model, group, 0), 0,
+			model->n_group_ranks * sizeof(*model->ready_ns));
+		memset(model->resumed_ns + place_of(model, group, 0), 0,
+			model->n_group_ranks * sizeof(*model->resumed_ns));
 	}
 	return group;
-}
-
-static int64_t *ready_of(
-	struct lw_live_model *model, const struct lw_live_group *group, size_t rank)
-{
-	return &model->ready_ns[(size_t)(group->serial % LW_LIVE_GROUPS) * model->n_group_ranks +
-				rank];
 }
 
 /* Are all ranks of the job here, and how many are they? 0: no. */
@@ -80,7 +85,9 @@ static uint32_t n_job_ranks(struct lw_live_model *model)
 	model->why_not_late = size == 1  ? "there is one rank"
 			      : n < size ? "not all ranks are seen here"
 			      : n > size ? "processes share a rank, or their number is not known"
-					 : NULL;
+			      : model->has_batches && !model->has_waits
+				      ? "when ranks resumed was not recorded"
+				      : NULL;
 	return model->why_not_late ? 0 : (uint32_t)n;
 }
 
@@ -127,23 +134,39 @@ void lw_live_forget_late(struct lw_live_model *model)
 		memset(model->late, 0, LW_LIVE_LATES * sizeof(*model->late));
 }
 
-/* First and last ready time of an operation. Return: all are known. */
-static bool find_span(struct lw_live_model *model, const struct lw_live_group *group,
-	int64_t *ret_first_ns, int64_t *ret_last_ns)
+/* What rank @i computed before an operation since it resumed; NONE: it is no rank of the job. */
+static int64_t computed_ns(
+	const struct lw_live_model *model, const struct lw_live_group *group, size_t i)
 {
-	*ret_first_ns = INT64_MAX;
-	*ret_last_ns = 0;
-	for (size_t i = 0; i < model->ranks.n; i++) {
-		int64_t at_ns = *ready_of(model, group, i);
+	size_t at = place_of(model, group, i);
 
-		if (!at_ns && model->ranks.at[i].rank >= 0)
+	return model->ready_ns[at] ? model->ready_ns[at] - model->resumed_ns[at] : NONE;
+}
+
+struct span {                      /* of an operation */
+	int64_t least_ns, most_ns; /* that a rank computed */
+	int64_t last_ns;           /* ready */
+};
+
+/* Return: it is known of all ranks. */
+static bool find_span(
+	const struct lw_live_model *model, const struct lw_live_group *group, struct span *span)
+{
+	*span = (struct span){.least_ns = INT64_MAX};
+	for (size_t i = 0; i < model->ranks.n; i++) {
+		size_t at = place_of(model, group, i);
+		int64_t ns = computed_ns(model, group, i);
+
+		if (model->ranks.at[i].rank >= 0 && (ns == NONE || !model->resumed_ns[at]))
 			return false;
-		if (at_ns && at_ns < *ret_first_ns)
-			*ret_first_ns = at_ns;
-		if (at_ns > *ret_last_ns)
-			*ret_last_ns = at_ns;
+		if (ns == NONE || !model->resumed_ns[at])
+			continue;
+		span->least_ns = ns < span->least_ns ? ns : span->least_ns;
+		span->most_ns = ns > span->most_ns ? ns : span->most_ns;
+		if (model->ready_ns[at] > span->last_ns)
+			span->last_ns = model->ready_ns[at];
 	}
-	return true;
+	return span->last_ns > 0;
 }
 
 /* Operations of several threads come in another order than that of time: a step counts with the worst one so
@@ -151,26 +174,28 @@ static bool find_span(struct lw_live_model *model, const struct lw_live_group *g
 static void compare_ranks(struct lw_live_model *model, const struct lw_live_group *group)
 {
 	struct lw_live_late *late;
-	int64_t first_ns, last_ns, step;
+	int64_t step, spread_ns;
+	struct span span;
 
-	if (!find_span(model, group, &first_ns, &last_ns))
+	if (!find_span(model, group, &span))
 		return;
 	model->n_groups++;
-	step = step_at(model, last_ns);
+	spread_ns = span.most_ns - span.least_ns;
+	step = step_at(model, span.last_ns);
 	if (step && !model->late_step)
 		lw_live_forget_late(model);
 	late = &model->late[step % LW_LIVE_LATES];
 	if (step && late->step == step) {
-		if (last_ns - first_ns <= late->spread_ns)
+		if (spread_ns <= late->spread_ns)
 			return;
 		count_late(model, late, -1);
 	}
-	*late = (struct lw_live_late){step, last_ns - first_ns, last_ns};
+	*late = (struct lw_live_late){step, spread_ns, span.last_ns};
 	for (size_t i = 0; i < model->ranks.n; i++) {
-		int64_t at_ns = *ready_of(model, group, i);
+		int64_t ns = computed_ns(model, group, i);
 
 		model->late_ns[(size_t)(late - model->late) * model->n_group_ranks + i] =
-			at_ns ? at_ns - first_ns : NONE;
+			ns == NONE || ns < span.least_ns ? NONE : ns - span.least_ns;
 	}
 	count_late(model, late, 1);
 	model->late_step = step;
@@ -189,17 +214,19 @@ void lw_live_end_operation(struct lw_live_model *model, int64_t serial)
 }
 
 void lw_live_note_ready(struct lw_live_model *model, const struct lw_live_rank *rank,
-	int64_t serial, int64_t name_id, int64_t ready_ns)
+	int64_t serial, int64_t name_id, int64_t resumed_ns, int64_t ready_ns)
 {
 	struct lw_live_group *group = group_at(model, serial);
-	int64_t *known_ns = group ? ready_of(model, group, index_of(model, rank)) : NULL;
+	size_t at = group ? place_of(model, group, index_of(model, rank)) : 0;
 
-	if (!known_ns)
+	if (!group)
 		return;
 	if (!group->name_id)
 		group->name_id = name_id;
-	else if (!*known_ns && group->name_id != name_id)
+	else if (!model->ready_ns[at] && group->name_id != name_id)
 		group->is_mixed = true; /* something was not recorded */
-	if (ready_ns > *known_ns)
-		*known_ns = ready_ns;
+	if (ready_ns > model->ready_ns[at]) {
+		model->ready_ns[at] = ready_ns;
+		model->resumed_ns[at] = resumed_ns;
+	}
 }

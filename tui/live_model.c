@@ -26,6 +26,7 @@ void lw_live_model_done(struct lw_live_model *model)
 	lw_vec_free(&model->ranks);
 	free(model->groups);
 	free(model->ready_ns);
+	free(model->resumed_ns);
 	free(model->late);
 	free(model->late_ns);
 	memset(model, 0, sizeof(*model));
@@ -38,6 +39,7 @@ int lw_live_model_copy(struct lw_live_model *into, const struct lw_live_model *f
 	*into = *from;
 	into->groups = NULL;
 	into->ready_ns = NULL;
+	into->resumed_ns = NULL;
 	into->late = NULL;
 	into->late_ns = NULL;
 	into->n_group_ranks = 0;
@@ -195,23 +197,21 @@ static void add_blocked(struct lw_live_rank *rank, int64_t start_ns, int64_t end
 
 /* ---- steps ------------------------------------------------------------------------------------------ */
 
-/* Into its place in the order of time: operations of several threads come in another one. */
-static void note_bound(struct lw_live_rank *rank, int64_t at_ns)
+/* Into its place in the order of time in a ring of the @size newest: several threads write in another one. */
+static void note_at(int64_t *times_ns, uint64_t size, uint64_t *n, int64_t at_ns)
 {
-	uint64_t i = rank->n_bounds++;
+	uint64_t i = (*n)++;
 
-	for (; i > 0 && rank->n_bounds - i < LW_LIVE_BOUNDS &&
-		rank->bounds_ns[(i - 1) % LW_LIVE_BOUNDS] > at_ns;
-		i--)
-		rank->bounds_ns[i % LW_LIVE_BOUNDS] = rank->bounds_ns[(i - 1) % LW_LIVE_BOUNDS];
-	rank->bounds_ns[i % LW_LIVE_BOUNDS] = at_ns;
+	for (; i > 0 && *n - i < size && times_ns[(i - 1) % size] > at_ns; i--)
+		times_ns[i % size] = times_ns[(i - 1) % size];
+	times_ns[i % size] = at_ns;
 }
 
 static void end_step(struct lw_live_rank *rank, int64_t at_ns)
 {
 	struct lw_live_slot *slot = lw_live_slot_of(rank, at_ns);
 
-	note_bound(rank, at_ns);
+	note_at(rank->bounds_ns, LW_LIVE_BOUNDS, &rank->n_bounds, at_ns);
 	if (!rank->counting_ns)
 		rank->counting_ns = at_ns;
 	if (!rank->boundary_ns) {
@@ -341,6 +341,23 @@ static int64_t ready_before(struct lw_live_rank *rank, uint64_t key, int64_t at_
 	return 0;
 }
 
+void lw_live_see_resume(struct lw_live_model *model, struct lw_live_rank *rank, int64_t at_ns)
+{
+	model->has_waits = true;
+	note_at(rank->resumes_ns, LW_LIVE_RESUMES, &rank->n_resumes, at_ns);
+}
+
+/* When it had last resumed by @at_ns; 0 = not known. */
+static int64_t resumed_before(const struct lw_live_rank *rank, int64_t at_ns)
+{
+	uint64_t n = rank->n_resumes;
+
+	for (uint64_t i = n; i-- > 0 && n - i <= LW_LIVE_RESUMES;)
+		if (rank->resumes_ns[i % LW_LIVE_RESUMES] <= at_ns)
+			return rank->resumes_ns[i % LW_LIVE_RESUMES];
+	return 0;
+}
+
 /* ---- members, operations and waits ---------------------------------------------------------------- */
 
 int lw_live_see_member(
@@ -351,7 +368,8 @@ int lw_live_see_member(
 
 	note_time(model, rank, member->at_ns);
 	if (ready_ns)
-		lw_live_note_ready(model, rank, member->serial, member->name_id, ready_ns);
+		lw_live_note_ready(model, rank, member->serial, member->name_id,
+			resumed_before(rank, ready_ns), ready_ns);
 	return see_name(rank, member);
 }
 
@@ -378,6 +396,8 @@ void lw_live_see_batch(struct lw_live_model *model, struct lw_live_rank *rank, i
 void lw_live_see_collective(struct lw_live_model *model, struct lw_live_rank *rank,
 	int64_t start_ns, int64_t end_ns, bool is_nonblocking, bool is_world)
 {
+	int64_t before_ns = rank->n_ends ? rank->ends_ns[(rank->n_ends - 1) % LW_LIVE_ENDS] : 0;
+
 	note_end(model, rank, end_ns);
 	if (is_nonblocking)
 		rank->is_exposed_unknown = true;
@@ -388,7 +408,8 @@ void lw_live_see_collective(struct lw_live_model *model, struct lw_live_rank *ra
 	if (!is_world || model->is_partial)
 		return;
 	rank->n_world_ops++;
-	lw_live_note_ready(model, rank, (int64_t)rank->n_world_ops, 0, start_ns);
+	lw_live_note_ready(model, rank, (int64_t)rank->n_world_ops, 0,
+		before_ns < start_ns ? before_ns : start_ns, start_ns);
 	lw_live_end_operation(model, (int64_t)rank->n_world_ops);
 }
 

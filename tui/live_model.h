@@ -2,8 +2,8 @@
 /*
  * live_model.h - what a growing run says about its last minutes: figures of each rank in slots of 250 ms.
  *
- * Reads: rows, in the order of one look: per look processes first, then ready times, members, operations,
- * waits.   Writes: nothing. Bounded memory: ten minutes of slots a rank, the newest ready times, the newest
+ * Reads: rows, in the order of one look: per look processes first, then when ranks resumed, ready times, members,
+ * operations, waits.   Writes: nothing. Bounded memory: ten minutes of slots a rank, the newest ready times, the newest
  * operations. Times are ns of the host's CLOCK_MONOTONIC, all ranks of one host.
  *
  * How its figures are made, simpler than the analysis after the run and without its exclusions:
@@ -14,9 +14,11 @@
  *	exposed  recorded waits of the training thread, each up to the end of the last operation in it: what
  *	         comes after is idle (docs/phases.md). A plain program's blocking collectives are its waits.
  *	         A share of the time since the first step began; while steps are not known, since the first record
- *	late     at the operation of a step that its ranks came to most apart (of which one waited longest for
- *		 another): when this rank had the last of its tensors queued (a plain program: entered it), after
- *		 the first rank. While steps are not known: at each operation
+ *	late     at the operation of a step before which ranks computed most differently: how much longer this rank did
+ *		 than the one that did least, from when it resumed (its last wait ended; a plain program: its operation
+ *		 before) to when it had the last of its tensors queued (a plain program: entered it). Who only resumes
+ *		 later, as the gradients come later over a slow link, is not late. While steps are not known: at each
+ *		 operation
  */
 #ifndef LAPWING_TUI_LIVE_MODEL_H
 #define LAPWING_TUI_LIVE_MODEL_H
@@ -39,6 +41,7 @@ enum {
 	LW_LIVE_ENDS = 64,      /* newest ends of operations of a rank */
 	LW_LIVE_LATES = 64,     /* newest steps whose worst operation may still change */
 	LW_LIVE_BOUNDS = 256,   /* newest beginnings of its steps */
+	LW_LIVE_RESUMES = 1024, /* newest ends of its waits */
 };
 
 struct lw_live_slot {
@@ -47,7 +50,7 @@ struct lw_live_slot {
 	int64_t steps_ns, late_ns; /* sums */
 	uint32_t n_steps;          /* that ended here */
 	uint32_t n_late;           /* steps (operations) that late_ns is the sum over */
-	uint32_t n_last;           /* of them, in which this rank came last */
+	uint32_t n_last;           /* of them, in which this rank computed longest */
 	uint32_t n_ops;
 	double sent_bytes, received_bytes; /* TCP payload */
 	uint64_t n_lost;
@@ -104,6 +107,8 @@ struct lw_live_rank { /* a process; one without a number is not shown as a rank 
 	uint64_t n_ends;
 	int64_t bounds_ns[LW_LIVE_BOUNDS];
 	uint64_t n_bounds;
+	int64_t resumes_ns[LW_LIVE_RESUMES];
+	uint64_t n_resumes;
 	struct lw_live_slot *slots; /* LW_LIVE_SLOTS */
 };
 
@@ -114,7 +119,7 @@ struct lw_live_group { /* one operation, until all ranks have told of it */
 	bool is_mixed;
 };
 
-struct lw_live_late { /* the operation of a step that ranks came to most apart */
+struct lw_live_late { /* the operation of a step before which ranks computed most differently */
 	int64_t step, spread_ns;
 	int64_t at_ns; /* counts in this time's slots */
 };
@@ -123,7 +128,8 @@ struct lw_live_model {
 	lw_vec(struct lw_live_rank) ranks; /* by process, in the order in which they appeared */
 	struct lw_live_group *groups;      /* LW_LIVE_GROUPS, by serial */
 	int64_t *ready_ns;                 /* group x rank; 0 = not known */
-	size_t n_group_ranks;              /* that ready_ns has room for */
+	int64_t *resumed_ns;               /* likewise, before that */
+	size_t n_group_ranks;              /* that these have room for */
 	struct lw_live_late *late;         /* LW_LIVE_LATES, by step */
 	int64_t *late_ns;                  /* step x rank, LW_NONE: not part of it */
 	int64_t late_step;                 /* the newest one; 0 = steps are not known */
@@ -157,6 +163,9 @@ struct lw_live_rank *lw_live_rank_of(struct lw_live_model *model, int64_t proces
 /** lw_live_see_counts() - totals of a process: records stored and lost so far; what is new counts at @at_ns. */
 void lw_live_see_counts(struct lw_live_model *model, struct lw_live_rank *rank, int64_t at_ns,
 	uint64_t n_stored, uint64_t n_lost);
+
+/** lw_live_see_resume() - a wait of its training thread ended. */
+void lw_live_see_resume(struct lw_live_model *model, struct lw_live_rank *rank, int64_t at_ns);
 
 void lw_live_see_ready(struct lw_live_model *model, struct lw_live_rank *rank, uint64_t object,
 	int64_t name_id, int64_t at_ns);
@@ -196,8 +205,8 @@ int lw_live_see_traffic(struct lw_live_model *model, struct lw_live_rank *rank, 
 struct lw_live_figures {
 	double step_ns, steps_per_s, exposed_frac, ops_per_s;
 	double sent_bytes_per_s, received_bytes_per_s;
-	double late_ns;              /* mean over steps, after the first rank; see above */
-	double last_frac;            /* of the steps it came last in */
+	double late_ns;   /* mean over steps, beyond the rank that computed least; see above */
+	double last_frac; /* of the steps it computed longest in */
 	const char *why_not_exposed; /* static; NULL where it is known */
 	uint64_t n_steps, n_late, n_lost;
 };

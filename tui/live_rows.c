@@ -112,6 +112,16 @@ static int see_wait(struct lw_live_rows *rows, sqlite3_stmt *row)
 	return LW_OK;
 }
 
+static int see_resume(struct lw_live_rows *rows, sqlite3_stmt *row)
+{
+	struct lw_live_rank *rank = rank_of_thread(rows, row);
+	int64_t at_ns = sqlite3_column_int64(row, 1);
+
+	if (rank && is_time(rows, at_ns, at_ns))
+		lw_live_see_resume(rows->model, rank, at_ns);
+	return LW_OK;
+}
+
 static int see_mark(struct lw_live_rows *rows, sqlite3_stmt *row)
 {
 	struct lw_live_rank *rank = rank_of_thread(rows, row);
@@ -133,13 +143,14 @@ static int see_traffic(struct lw_live_rows *rows, sqlite3_stmt *row)
 		       : LW_OK;
 }
 
-/* In the order in which they are read: what is ready, who carries it, that it ran, who waited for it. */
+/* In the order in which they are read: who resumed, what is ready, who carries it, that it ran, who waited for it. */
 #define NEW_ROWS " WHERE rowid > ?1 AND rowid <= ?2"
 
 static const struct {
 	const char *name, *time, *sql;
 	int (*see)(struct lw_live_rows *rows, sqlite3_stmt *row);
 } tables[LW_LIVE_TABLES] = {
+	{"wait", "end_ns", "SELECT thread_id, end_ns FROM wait" NEW_ROWS, see_resume},
 	{"ready", "at_ns", "SELECT thread_id, at_ns, object, name_id FROM ready" NEW_ROWS,
 		see_ready},
 	{"batch_tensor", "at_ns",
@@ -157,7 +168,7 @@ static const struct {
 		"SELECT process_id, at_ns, socket, sent_bytes, received_bytes FROM socket_sample" NEW_ROWS,
 		see_traffic},
 };
-enum { COLLECTIVE = 3 };
+enum { COLLECTIVE = 4 };
 _Static_assert(LW_MARK_STEP == 1, "the SQL of table range has it as a number");
 
 const char *lw_live_rows_sql(int i)

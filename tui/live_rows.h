@@ -12,7 +12,7 @@
 #include "schema/store.h"
 #include "tui/live_model.h"
 
-enum { LW_LIVE_TABLES = 7, LW_LIVE_LOOK_ROWS = 20000 /* of a table in one look */ };
+enum { LW_LIVE_TABLES = 8, LW_LIVE_LOOK_ROWS = 20000 /* of a table in one look */ };
 
 struct lw_live_comm {
 	int64_t key;

@@ -116,14 +116,20 @@ static bool is_some_way_known(const struct lw_run *run)
 static const char *why_no_reach(const struct lw_run *run, char text[LW_NET_WORDS_BYTES])
 {
 	const struct lw_network *net = &run->network;
+	char changed[LW_NET_WORDS_BYTES];
 
 	if (!net->ranks.n)
 		return "not known: no traffic between ranks was seen";
+	if (*lw_ways_changed_text(run, changed)) {
+		snprintf(text, LW_NET_WORDS_BYTES, "not known: a way out changed: %.*s",
+			(int)(LW_NET_WORDS_BYTES - 40), changed);
+		return text;
+	}
 	if (isnan(net->off_frac))
 		return "not known: no known algorithm, or not what it had to move";
 	if (net->off_frac <= LW_NET_OFF_FRAC)
 		return is_some_way_known(run)
-			       ? "not known: a way out changed, or less is known of it than operations reached"
+			       ? "not known: less is known of a way out than operations reached"
 			       : "not known: no way out of known capacity";
 	snprintf(text, LW_NET_WORDS_BYTES,
 		"not known: what ranks sent is %.0f %% off what that algorithm takes",
@@ -161,7 +167,7 @@ static void draw_sentences(const struct lw_run *run, struct lw_pane pane, int y)
 
 	draw_words(pane, y, "looks like", lw_net_rows_note(run, note), "");
 	draw_words(pane, y + 1, "slow link", lw_net_slow_text(run, words),
-		is_way_known(run) ? "none, of those whose rate is known"
+		is_way_known(run) ? "none that can be told, of those whose rate is known"
 				  : "not known: of fewer than two ranks the way out is known");
 	if (run->network.slow_rank != LW_NONE)
 		lw_pane_restyle(pane, 1, y + 1, pane.width - 2, LW_STYLE_WARN);

@@ -7,6 +7,17 @@
 
 #include "tui/parts.h"
 
+const char *lw_net_carries_text(double bytes_per_s, int from, char text[LW_TABLE_TEXT_BYTES])
+{
+	char rate[LW_UNIT_TEXT_BYTES];
+
+	if (isnan(bytes_per_s))
+		return "?";
+	snprintf(text, LW_TABLE_TEXT_BYTES, "%s%s", from == LW_CAPACITY_BUSY ? ">" : "",
+		lw_rate_format(bytes_per_s, rate));
+	return text;
+}
+
 /* ---- devices ------------------------------------------------------------------------------------- */
 
 enum nic_key {
@@ -101,6 +112,13 @@ static const char *nic_kind(const void *context, size_t row, char text[LW_TABLE_
 	return run->nics.at[row].kind;
 }
 
+static const char *nic_owner(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	const struct lw_run *run = context;
+
+	return lw_nic_owner_text(run, &run->nics.at[row], text);
+}
+
 static const char *nic_driver(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
 	const struct lw_run *run = context;
@@ -125,6 +143,7 @@ static const char *nic_addresses(const void *context, size_t row, char text[LW_T
 
 const struct lw_table_column lw_nic_columns[] = {
 	{.title = "device", .width = 10, .is_left = true, .text = nic_name},
+	{.title = "whose", .width = 22, .is_left = true, .grows = true, .text = nic_owner},
 	NIC("in", 8, NIC_RX, lw_bytes_format, "rx_bytes"),
 	NIC("out", 8, NIC_TX, lw_bytes_format, "tx_bytes"),
 	NIC("nobody's", 8, NIC_OTHER, lw_bytes_format, "unattributed_bytes"),
@@ -132,10 +151,10 @@ const struct lw_table_column lw_nic_columns[] = {
 	NIC("speed", 9, NIC_SPEED, lw_rate_format, "speed_bytes_per_s"),
 	NIC("MTU", 5, NIC_MTU, lw_count_format, "mtu_bytes"),
 	{.title = "kind", .width = 9, .is_left = true, .text = nic_kind},
-	{.title = "addresses", .width = 15, .is_left = true, .grows = true, .text = nic_addresses},
 	{.title = "driver", .width = 8, .is_left = true, .text = nic_driver},
 	NIC("packets in", 10, NIC_RX_PACKETS, lw_count_format, "rx_packets"),
 	NIC("out", 10, NIC_TX_PACKETS, lw_count_format, "tx_packets"),
+	{.title = "addresses", .width = 15, .is_left = true, .text = nic_addresses},
 };
 const size_t lw_nic_n_columns = sizeof(lw_nic_columns) / sizeof(lw_nic_columns[0]);
 
@@ -154,6 +173,21 @@ static double link_rank(const void *context, size_t row, int key)
 	const struct lw_net_link *link = &run->network.links.at[row];
 
 	return run->ranks.at[key ? link->to : link->from].rank;
+}
+
+static double way_out(const void *context, size_t row)
+{
+	return link_figure(context, row, (int)offsetof(struct lw_net_link, capacity_bytes_per_s));
+}
+
+/* As lw_net_carries_text(): it may be more. */
+static const char *way_out_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
+{
+	const struct lw_run *run = context;
+	const struct lw_net_link *link = &run->network.links.at[row];
+	int from = run->network.ranks.at[link->from].capacity_from;
+
+	return lw_net_carries_text(link->capacity_bytes_per_s, from, text);
 }
 
 #define LINK(text, columns, member, how)                                                           \
@@ -177,6 +211,12 @@ const struct lw_table_column lw_link_columns[] = {
 	LINK("a step", 8, step_bytes, lw_bytes_format),
 	LINK("in all", 8, run_bytes, lw_bytes_format),
 	LINK("busy rate", 9, busy_bytes_per_s, lw_rate_format),
+	{.title = "way out",
+		.width = 10,
+		.text = way_out_text,
+		.value = way_out,
+		.csv = "capacity_bytes_per_s"},
+	LINK("used", 5, used_frac, lw_percent_format),
 	LINK("RTT", 7, rtt_ns, lw_ns_format),
 	LINK("least", 7, min_rtt_ns, lw_ns_format),
 	LINK("resent", 6, n_retransmits, lw_count_format),

@@ -9,6 +9,9 @@
 extern const struct lw_table_column lw_nic_columns[], lw_link_columns[];
 extern const size_t lw_nic_n_columns, lw_link_n_columns;
 
+/** lw_net_carries_text() - "5 MB/s", ">5 MB/s" where it is at least that (enum lw_capacity_from). Return: @text or "?". */
+const char *lw_net_carries_text(double bytes_per_s, int from, char text[LW_TABLE_TEXT_BYTES]);
+
 /** lw_net_rows_note() - what the traffic between ranks looks like, or why that is not known, in one line. Return: @text. */
 const char *lw_net_rows_note(const struct lw_run *run, char text[LW_TABLE_TEXT_BYTES]);
 

@@ -287,7 +287,7 @@ static void draw_late(
 	lw_pane_print(pane, 1, y, LW_STYLE_DIM, "late");
 	if (picture->latest)
 		lw_pane_print(pane, x, y, LW_STYLE_WARN,
-			"%s, by %s; last in %.0f %% of %llu %s%s%s",
+			"%s, by %s; longest in %.0f %% of %llu %s%s%s",
 			lw_live_name(picture->latest, name), lw_ns_or_unknown(late->late_ns, text),
 			100 * late->last_frac, (unsigned long long)late->n_late, what, s,
 			late->last_frac >= persistent_frac ? "" : ": they take turns");

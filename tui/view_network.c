@@ -60,19 +60,13 @@ static double carries(const void *context, size_t row)
 	return rows->ranks[row].capacity_bytes_per_s;
 }
 
-/* ">5 MB/s": at least. */
 static const char *carries_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
 	const struct rows *rows = context;
-	char rate[LW_UNIT_TEXT_BYTES];
-	bool is_bound = row < rows->run->network.ranks.n &&
-			rows->run->network.ranks.at[row].capacity_from == LW_CAPACITY_BUSY;
+	int from = row < rows->run->network.ranks.n ? rows->run->network.ranks.at[row].capacity_from
+						    : LW_CAPACITY_NONE;
 
-	if (isnan(carries(context, row)))
-		return "?";
-	snprintf(text, LW_TABLE_TEXT_BYTES, "%s%s", is_bound ? ">" : "",
-		lw_rate_format(carries(context, row), rate));
-	return text;
+	return lw_net_carries_text(carries(context, row), from, text);
 }
 
 /* What is told of its way: that all wait for it, that it moves far more than others. */
@@ -170,7 +164,7 @@ static void draw_rates(const void *context, size_t row, struct lw_pane cell)
 	}
 
 #define WAY                                                                                        \
-	{.title = "carries", .width = 9, .text = carries_text, .value = carries},                  \
+	{.title = "carries", .width = 10, .text = carries_text, .value = carries},                 \
 		RANK("used", 5, used_frac, lw_percent_format),                                     \
 	{                                                                                          \
 		.title = "way", .width = 4, .is_left = true, .text = way_text, .style = way_style, \
@@ -411,8 +405,7 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 			"Connections, RDMA queue pairs (qp). RTT, resent, delivery: TCP_INFO",
 		[LINKS] =
 			"From rank to rank. Busy rate: while something was in flight; window, buffer: what held it back",
-		[DEVICES] =
-			"NICs, RDMA ports, CPUs, GPUs. nobody's: not of the job's connections",
+		[DEVICES] = "NICs, RDMA ports, CPUs, GPUs. nobody's: not of the job's connections",
 		[FLOWS] =
 			"Captured flows. Bytes: payload once; packets as captured; unseen: dropped or outside",
 	};

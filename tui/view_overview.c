@@ -238,7 +238,7 @@ static int draw_slowest(const struct lw_summary *summary, struct lw_pane pane, i
 /* Return: lines. */
 static int draw_slow_link(const struct lw_brief *brief, struct lw_pane pane, int y, int lines)
 {
-	char text[LW_NET_TEXT_BYTES + 16];
+	char text[LW_NET_WORDS_BYTES + 16];
 
 	if (!*brief->slow_link)
 		return 0;

@@ -37,10 +37,11 @@ static const struct lw_net_account *find_worst(const struct lw_run *run, size_t 
 }
 
 /* Who: the most of them, where that is a connection that was seen. */
-static void who_text(const struct lw_net_account *account, char *text, size_t n)
+static void who_text(
+	const struct lw_run *run, const struct lw_net_account *account, char *text, size_t n)
 {
 	const struct lw_net_candidate *one;
-	char unit[LW_UNIT_TEXT_BYTES];
+	char unit[LW_UNIT_TEXT_BYTES], unseen[LW_UNSEEN_TEXT_BYTES];
 
 	lw_vec_foreach (one, &account->candidates) {
 		if (one->is_job || one->is_others || one->bytes < account->unseen_bytes)
@@ -48,9 +49,8 @@ static void who_text(const struct lw_net_account *account, char *text, size_t n)
 		snprintf(text, n, "most of it is %s", one->text);
 		return;
 	}
-	snprintf(text, n,
-		"over the run %s was on no TCP connection that was seen: not TCP (UDP), or too short to be listed",
-		lw_bytes_format(account->unseen_bytes, unit));
+	snprintf(text, n, "over the run %s was on no TCP connection that was seen: %s",
+		lw_bytes_format(account->unseen_bytes, unit), lw_net_unseen_text(run, unseen));
 }
 
 static void cost_text(const struct lw_net_foreign *foreign, char *text, size_t n)
@@ -89,7 +89,7 @@ static int advise_foreign(
 		return LW_OK;
 	nic = &run->nics.at[account->nic];
 	is_out = !(account->foreign.tx_frac < account->foreign.rx_frac);
-	who_text(account, who, sizeof(who));
+	who_text(run, account, who, sizeof(who));
 	cost_text(&account->foreign, cost, sizeof(cost));
 	if (n > 1)
 		snprintf(more, sizeof(more), "; so have %zu other NICs of ranks, see the report",

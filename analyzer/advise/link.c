@@ -22,22 +22,6 @@
 
 enum { LEAST_BYTES = 1 << 20, ETHERNET_MTU_BYTES = 1500, LEAST_RESENT = 20 };
 
-/* The only rank that @from sends to. LW_NONE: there are several. */
-static int32_t only_receiver(const struct lw_run *run, int32_t from)
-{
-	const struct lw_net_link *link;
-	int32_t to = LW_NONE;
-
-	lw_vec_foreach (link, &run->network.links) {
-		if (link->from != from || !lw_net_is_edge(run, link))
-			continue;
-		if (to != LW_NONE)
-			return LW_NONE;
-		to = link->to;
-	}
-	return to;
-}
-
 /* All data of the others goes in and out by the NIC of one. */
 static int advise_server(
 	const struct lw_adviser *self, const struct lw_run *run, struct lw_advice_list *list)
@@ -51,39 +35,62 @@ static int advise_server(
 		lw_server_text(run, text));
 }
 
-/* Of a pair both directions carry the gradients: it is the link that differs by direction. */
+/* The way back of the slow one is fast: the link differs by direction. NAN: it is not, or not known. */
+static double back_bytes_per_s(const struct lw_run *run)
+{
+	const struct lw_network *net = &run->network;
+	const struct lw_net_rank *rank, *back;
+	const struct lw_net_link *link;
+	bool is_back = false;
+
+	if (net->slow_to == LW_NONE)
+		return NAN;
+	lw_vec_foreach (link, &net->links)
+		if (link->from == net->slow_to && lw_net_is_edge(run, link)) {
+			if (link->to != net->slow_rank)
+				return NAN;
+			is_back = true;
+		}
+	rank = &net->ranks.at[net->slow_rank];
+	back = &net->ranks.at[net->slow_to];
+	if (!is_back || rank->n_sharing > 1 || back->n_sharing > 1 ||
+		(back->capacity_from != LW_CAPACITY_PLATEAU &&
+			back->capacity_from != LW_CAPACITY_BUSY) ||
+		!(back->capacity_bytes_per_s > FASTER * rank->capacity_bytes_per_s))
+		return NAN;
+	return back->capacity_bytes_per_s;
+}
+
 static int advise_slow(
 	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
 	const struct lw_network *net = &run->network;
+	double back_rate = back_bytes_per_s(run);
 	const struct lw_net_rank *rank;
-	char unit[2][LW_UNIT_TEXT_BYTES], changed[LW_NET_CHANGED_BYTES], only[40] = "";
-	char text[LW_NET_TEXT_BYTES];
-	const char *others;
-	int32_t to;
+	char unit[2][LW_UNIT_TEXT_BYTES], changed[LW_NET_CHANGED_BYTES];
+	char text[LW_NET_WORDS_BYTES];
 
 	if (!net->ranks.n)
 		return LW_OK;
 	if (net->slow_rank == LW_NONE)
 		return advise_server(self, run, list);
 	rank = &net->ranks.at[net->slow_rank];
-	others = lw_at_least(net->others_from);
-	to = only_receiver(run, net->slow_rank);
-	lw_rate_format(rank->capacity_bytes_per_s, unit[0]);
-	lw_rate_format(net->others_bytes_per_s, unit[1]);
-	lw_capacity_changed_text(run, net->slow_rank, changed);
-	if (to != LW_NONE && only_receiver(run, to) == net->slow_rank)
+	if (!isnan(back_rate))
 		return lw_advise_lead(list, self->id,
 			"Slow link, asymmetric: from rank %d (host %.64s, %s) to %d data moves at %s%s, the other way at %s%s: look at the speed and duplex of both NICs and of the switch's ports (ethtool), and at shaping (tc qdisc)",
 			lw_run_rank_number(run, net->slow_rank), run->ranks.at[net->slow_rank].host,
-			run->nics.at[rank->nic].name, lw_run_rank_number(run, to), unit[0], changed,
-			unit[1], others);
-	if (to != LW_NONE)
-		snprintf(only, sizeof(only), " (and the way into rank %d)",
-			lw_run_rank_number(run, to));
+			run->nics.at[rank->nic].name, lw_run_rank_number(run, net->slow_to),
+			lw_rate_format(rank->capacity_bytes_per_s, unit[0]),
+			lw_capacity_changed_text(run, net->slow_rank, changed),
+			lw_rate_format(back_rate, unit[1]),
+			lw_at_least(net->ranks.at[net->slow_to].capacity_from));
+	if (net->slow_to != LW_NONE)
+		return lw_advise_lead(list, self->id,
+			"Slow link: %s. Look at the NICs of both hosts, their cables and switch ports (ethtool), and at shaping (tc qdisc) out of the one and into the other",
+			lw_net_slow_text(run, text));
 	return lw_advise_lead(list, self->id,
-		"Slow link: %s. Look at that NIC%s, its cable and its switch port (ethtool), and at shaping (tc qdisc), or leave the host out",
-		lw_net_slow_text(run, text), only);
+		"Slow link: %s. Look at that NIC, its cable and its switch port (ethtool), and at shaping (tc qdisc), or leave the host out",
+		lw_net_slow_text(run, text));
 }
 
 static int advise_loss(

@@ -22,7 +22,10 @@ static int advise_ranks(
 	struct lw_trial first = {0};
 	int status = LW_OK, n = 0;
 
-	(void)run;
+	if (n_known < 2 && run->n_missing_ranks)
+		return lw_advise_find(list, self->id,
+			"one rank of %d is in this run, which tells nothing of the network between them: give the files of all ranks to see how it scales",
+			run->size);
 	if (n_known < 2)
 		return lw_advise_find(list, self->id,
 			"a run of one rank holds no network: record one of two ranks to see how it scales");

@@ -341,6 +341,7 @@ void lw_network_json(struct lw_json *json, const struct lw_analysis *analysis)
 	lw_json_int(json, "n_steps", (int64_t)net->n_steps);
 	lw_json_object_end(json);
 	put_rank_number(json, "slow_rank", run, net->slow_rank);
+	put_rank_number(json, "slow_to", run, net->slow_to);
 	lw_json_double(json, "others_bytes_per_s", net->others_bytes_per_s);
 	put_server(json, run);
 	put_ranks(json, run);

@@ -36,10 +36,28 @@ static const char *bytes_or(double bytes, char text[LW_UNIT_TEXT_BYTES])
 	return isnan(bytes) ? "?" : lw_bytes_format(bytes, text);
 }
 
+/* Of a rank that no way out is told of: gradients leave by the loopback alone, or nobody knows. */
+static const char *nic_name(const struct lw_run *run, int32_t r)
+{
+	const struct lw_net_link *link;
+	bool is_loopback = false;
+
+	if (run->network.ranks.at[r].nic != LW_NONE)
+		return run->nics.at[run->network.ranks.at[r].nic].name;
+	lw_vec_foreach (link, &run->network.links) {
+		if (link->from != r || !lw_net_is_edge(run, link))
+			continue;
+		if (!link->is_loopback)
+			return "?";
+		is_loopback = true;
+	}
+	return is_loopback ? "loopback" : "?";
+}
+
 static void print_ranks(FILE *out, const struct lw_run *run)
 {
 	const struct lw_network *net = &run->network;
-	char unit[4][LW_UNIT_TEXT_BYTES];
+	char unit[4][LW_UNIT_TEXT_BYTES], text[LW_NET_WORDS_BYTES];
 
 	fprintf(out, "  %4s %8s %8s %8s %6s %8s %10s %-8s %5s\n", "rank", "sent", "received",
 		"expected", "in ops", "NIC", "capacity", "", "used");
@@ -55,8 +73,7 @@ static void print_ranks(FILE *out, const struct lw_run *run)
 			lw_run_rank_number(run, (int32_t)r),
 			lw_bytes_format(rank->sent_bytes, unit[0]),
 			lw_bytes_format(rank->received_bytes, unit[1]),
-			bytes_or(rank->expected_bytes, unit[2]), in_ops,
-			rank->nic == LW_NONE ? "?" : run->nics.at[rank->nic].name,
+			bytes_or(rank->expected_bytes, unit[2]), in_ops, nic_name(run, (int32_t)r),
 			isnan(rank->capacity_bytes_per_s)
 				? "?"
 				: lw_rate_format(rank->capacity_bytes_per_s, unit[3]),
@@ -68,6 +85,8 @@ static void print_ranks(FILE *out, const struct lw_run *run)
 	if (net->ranks.n > MAX_LINES)
 		fprintf(out, "  ... and %zu more ranks (--json has all)\n",
 			net->ranks.n - MAX_LINES);
+	if (*lw_ways_changed_text(run, text))
+		print_line(out, "ways out changed", text);
 }
 
 static int compare_used(const void *a, const void *b)
@@ -120,7 +139,7 @@ static void print_ops(FILE *out, const struct lw_run *run)
 
 static void print_slow(FILE *out, const struct lw_run *run)
 {
-	char text[LW_NET_TEXT_BYTES], words[LW_NET_WORDS_BYTES];
+	char text[LW_NET_WORDS_BYTES], words[LW_NET_WORDS_BYTES];
 
 	if (*lw_server_text(run, words))
 		print_line(out, "server", words);
@@ -240,7 +259,8 @@ static bool is_worth_a_line(const struct lw_run *run, const struct lw_net_accoun
 static void print_account(FILE *out, const struct lw_run *run, const struct lw_net_account *account)
 {
 	const struct lw_nic *nic = &run->nics.at[account->nic];
-	char text[600], owner[LW_OWNER_TEXT_BYTES], unit[4][LW_UNIT_TEXT_BYTES];
+	char text[700], owner[LW_OWNER_TEXT_BYTES], unit[4][LW_UNIT_TEXT_BYTES];
+	char unseen[LW_UNSEEN_TEXT_BYTES];
 	int n;
 
 	if (is_port(run, account)) {
@@ -259,8 +279,9 @@ static void print_account(FILE *out, const struct lw_run *run, const struct lw_n
 			lw_bytes_format(account->other_step_bytes, unit[0]));
 	if (account->unseen_bytes >= LEAST_OTHER_FRAC * (account->tx_bytes + account->rx_bytes))
 		n += snprintf(text + n, sizeof(text) - (size_t)n,
-			"; %s on no TCP connection that was seen: not TCP (UDP), or too short to be listed",
-			lw_bytes_format(account->unseen_bytes, unit[0]));
+			"; %s on no TCP connection that was seen: %s",
+			lw_bytes_format(account->unseen_bytes, unit[0]),
+			lw_net_unseen_text(run, unseen));
 	if (!account->is_packet_counted)
 		snprintf(text + n, sizeof(text) - (size_t)n,
 			"; headers assumed from the MTU, segments were not counted");

@@ -107,7 +107,7 @@ static void print_idle_gpu(FILE *out, const struct lw_run *run)
 
 static void print_slow_link(FILE *out, const struct lw_run *run)
 {
-	char link[LW_NET_TEXT_BYTES], text[LW_NET_TEXT_BYTES + 16];
+	char link[LW_NET_WORDS_BYTES], text[LW_NET_WORDS_BYTES + 16];
 
 	if (!*lw_net_slow_text(run, link))
 		return;

@@ -74,6 +74,9 @@ int lw_load_traffic(struct lw_loader *loader);
 /** lw_load_nics() - devices and their counters. */
 int lw_load_nics(struct lw_loader *loader);
 
+/** lw_load_samplers() - how often connections were listed. */
+int lw_load_samplers(struct lw_loader *loader);
+
 /**
  * lw_load_same_nics() - lw_nic.same_as and .ranks, once all stores are read; ends then use those that stand for others.
  * Return: LW_OK or LW_ERR_NOMEM.

@@ -21,6 +21,7 @@
 enum { LEAST_ELSEWHERE_BYTES = 1 << 20 };
 #define LEAST_STEP_BYTES 65536.0 /* of all ranks together */
 #define HOT_FACTOR       1.5
+#define SAME_FRAC        0.1
 
 /* Bytes of the allreduces of a counted step. NAN: there are none, or other collectives move much too. */
 static double op_bytes(const struct lw_run *run)
@@ -113,17 +114,36 @@ static int find_hot(struct lw_run *run)
 	return LW_OK;
 }
 
-/* Connections of ranks that moved much, to who is no rank. */
+/*
+ * Connections of ranks that moved much, to who is no rank, and look like those of ranks with each other: every rank has one,
+ * and what they sent in all is what they received. 0: they do not.
+ */
 static size_t count_elsewhere(const struct lw_run *run)
 {
+	uint32_t *n_of = calloc(run->ranks.n + 1, sizeof(*n_of));
+	double sent_bytes = 0, received_bytes = 0;
 	const struct lw_tcp_end *end;
 	size_t n = 0;
 
-	lw_vec_foreach (end, &run->ends)
-		n += end->rank != LW_NONE && end->peer_rank == LW_NONE &&
-		     lw_end_sent_bytes(end) >= LEAST_ELSEWHERE_BYTES &&
-		     (end->nic == LW_NONE || !run->nics.at[end->nic].is_loopback);
-	return n;
+	lw_vec_foreach (end, &run->ends) {
+		double bytes = lw_end_sent_bytes(end) + lw_end_received_bytes(end);
+
+		if (!n_of || end->rank == LW_NONE || end->peer_rank != LW_NONE ||
+			bytes < LEAST_ELSEWHERE_BYTES ||
+			(end->nic != LW_NONE && run->nics.at[end->nic].is_loopback))
+			continue;
+		n_of[end->rank]++;
+		sent_bytes += lw_end_sent_bytes(end);
+		received_bytes += lw_end_received_bytes(end);
+		n++;
+	}
+	for (size_t r = 0; r < run->ranks.n && n_of; r++)
+		if (!n_of[r])
+			n = 0;
+	free(n_of);
+	return fabs(sent_bytes - received_bytes) <= SAME_FRAC * fmax(sent_bytes, received_bytes)
+		       ? n
+		       : 0;
 }
 
 /* Why nothing can be said. Return: NULL: something can. */
@@ -133,6 +153,7 @@ static const char *why_not(const struct lw_run *run, char text[LW_NET_TEXT_BYTES
 	const char *host = run->ranks.n ? run->ranks.at[0].host : "";
 	const struct lw_net_rank *rank;
 	char unit[LW_UNIT_TEXT_BYTES];
+	size_t n_elsewhere = count_elsewhere(run);
 	double bytes = 0;
 	bool is_one_host = true;
 
@@ -144,16 +165,17 @@ static const char *why_not(const struct lw_run *run, char text[LW_NET_TEXT_BYTES
 		return run->ranks.n ? "one rank is in the run" : "no rank is in the run";
 	if (run->n_missing_ranks)
 		return "not all ranks of the job are in the run";
-	if (!net->links.n && count_elsewhere(run)) {
+	if (!net->links.n && n_elsewhere) {
 		snprintf(text, LW_NET_TEXT_BYTES,
-			"no two ranks have the same connection, but %zu connections of ranks lead to addresses that no rank has (translated on the way, NAT?)",
-			count_elsewhere(run));
+			"no two ranks have the same connection, but %zu connections of ranks lead to addresses that no rank has, with as much out as in (translated on the way, NAT%s?)",
+			n_elsewhere,
+			is_one_host ? "; or the ranks, which are on one host, share memory" : "");
 		return text;
 	}
+	if (!net->links.n && is_one_host)
+		return "the ranks are on one host and have no TCP connection with each other: they share memory";
 	if (!net->links.n)
-		return is_one_host
-			       ? "the ranks are on one host and have no TCP connection with each other: they share memory"
-			       : "neither TCP nor RDMA between ranks was seen: a library, or a device, that the hooks do not see";
+		return "neither TCP nor RDMA between ranks was seen: a library, or a device, that the hooks do not see";
 	if (bytes >= LEAST_STEP_BYTES)
 		return NULL;
 	snprintf(text, LW_NET_TEXT_BYTES, "too little traffic between ranks: %s %s",

@@ -29,6 +29,8 @@
 enum { LEAST_BYTES = 1 << 20, LEAST_NS = 20000000 };
 enum { UNSEEN = -2 }; /* no connection of the link so far; not LW_NONE */
 
+#define LEVEL_UNKNOWN ((struct lw_net_level){NAN, NAN, LW_NS_UNKNOWN})
+
 struct way { /* out by one NIC: the connections of all ranks there that carry gradients */
 	lw_vec(struct lw_net_flight) flights; /* of TCP */
 	int32_t rank;                         /* one of those that send by it */
@@ -52,7 +54,7 @@ struct ways {
 	int32_t *nic_of_link;        /* UNSEEN; LW_NONE: by several, or not known */
 };
 
-static bool is_gradients(struct lw_run *run, const struct lw_tcp_end *end)
+bool lw_net_is_gradients(struct lw_run *run, const struct lw_tcp_end *end)
 {
 	const struct lw_net_link *link = lw_net_is_between_ranks(end)
 						 ? lw_net_link_of(run, end->rank, end->peer_rank)
@@ -126,7 +128,7 @@ static int find_ways(struct lw_run *run, struct ways *ways)
 			continue;
 		if (way)
 			way->all_bytes += share.bytes;
-		if (!is_gradients(run, end))
+		if (!lw_net_is_gradients(run, end))
 			continue;
 		l = (size_t)(lw_net_link_of(run, end->rank, end->peer_rank) -
 			     run->network.links.at);
@@ -218,39 +220,36 @@ static struct lw_net_level change_of(const struct way *way)
 	return level;
 }
 
-/* Acknowledged by the time something was in flight and got through, with headers. NAN: nothing was. */
-static double busy_bytes_per_s(const struct way *way, int64_t since_ns)
+struct busy {              /* from some time on */
+	double bytes, ns;  /* acknowledged; something was in flight and got through */
+	double longest_ns; /* in the connection that was in flight longest */
+};
+
+static int busy_since(const struct way *way, int64_t since_ns, struct busy *ret_busy)
 {
-	double bytes = 0, ns = NAN;
-
-	for (size_t i = 0; i < way->flights.n; i++) {
-		const struct lw_net_flight *flight = &way->flights.at[i];
-
-		if (flight->n)
-			bytes += flight->at[flight->n - 1].acked_bytes -
-				 lw_net_flown_by(flight, since_ns).acked_bytes;
-	}
-	if (lw_net_in_flight_ns(way->flights.at, way->flights.n, since_ns, true, &ns) < 0 ||
-		!(ns > 0))
-		return NAN;
-	return bytes / ns * 1e9 * way->wire_factor;
-}
-
-/* As if all had waited for the connection that was in flight longest. */
-static double at_most_bytes_per_s(const struct way *way, int64_t since_ns)
-{
-	double bytes = 0, most_ns = 0;
-
+	*ret_busy = (struct busy){0};
 	for (size_t i = 0; i < way->flights.n; i++) {
 		const struct lw_net_flight *flight = &way->flights.at[i];
 		struct lw_net_flown before = lw_net_flown_by(flight, since_ns), all = before;
 
 		if (flight->n)
 			all = flight->at[flight->n - 1];
-		bytes += all.acked_bytes - before.acked_bytes;
-		most_ns = fmax(most_ns, all.moving_ns - before.moving_ns);
+		ret_busy->bytes += all.acked_bytes - before.acked_bytes;
+		ret_busy->longest_ns = fmax(ret_busy->longest_ns, all.moving_ns - before.moving_ns);
 	}
-	return most_ns > 0 ? bytes / most_ns * 1e9 * way->wire_factor : (double)NAN;
+	return lw_net_in_flight_ns(way->flights.at, way->flights.n, since_ns, true, &ret_busy->ns);
+}
+
+/* With headers. NAN: nothing was in flight. */
+static double rate_of(const struct way *way, double bytes, double ns)
+{
+	return ns > 0 ? bytes / ns * 1e9 * way->wire_factor : (double)NAN;
+}
+
+static void set_busy(struct way *way, const struct busy *busy)
+{
+	way->capacity_bytes_per_s = rate_of(way, busy->bytes, busy->ns);
+	way->at_most_bytes_per_s = rate_of(way, busy->bytes, busy->longest_ns - way->limited_ns);
 }
 
 /* A wire carries a header for each segment, which the NIC's counter has not seen where a frame was many of them. */
@@ -298,48 +297,83 @@ static double used_frac(const struct lw_run *run, const struct ways *ways, int32
 		      : (double)NAN;
 }
 
-/* Return: what was in flight tells; else what the driver says may. */
-static bool measure(const struct lw_nic *nic, struct way *way)
+/* If what was in flight got through at another rate since some time: else the faster part tells what it carries at least. */
+static int measure_busy(struct lw_run *run, struct way *way, const struct busy *all)
 {
-	double busy;
+	struct busy after, before;
+	struct lw_net_change change;
+	bool has_changed;
 
+	set_busy(way, all);
+	way->from = LW_CAPACITY_BUSY;
+	way->level = change_of(way);
+	if (way->level.since_ns == LW_NS_UNKNOWN)
+		return LW_OK;
+	if (busy_since(way, way->level.since_ns, &after) < 0)
+		return LW_ERR_NOMEM;
+	before = (struct busy){
+		all->bytes - after.bytes, all->ns - after.ns, all->longest_ns - after.longest_ns};
+	change.since_ns = way->level.since_ns;
+	change.is_slower = way->level.bytes_per_s < way->level.before_bytes_per_s;
+	change.slow_ns = change.is_slower ? after.ns : before.ns;
+	if (lw_net_has_changed(run, way->rank, &change, &has_changed) < 0)
+		return LW_ERR_NOMEM;
+	set_busy(way, has_changed || !change.is_slower ? &after : &before);
+	if (has_changed)
+		way->level.before_bytes_per_s *= way->wire_factor;
+	else
+		way->level = LEVEL_UNKNOWN;
+	return LW_OK;
+}
+
+/* @ret_is: what was in flight tells; else what the driver says may. */
+static int measure(struct lw_run *run, const struct lw_nic *nic, struct way *way, bool *ret_is)
+{
+	struct busy all, busy;
+	int status;
+
+	*ret_is = false;
 	if (way->acked_bytes < LEAST_BYTES || way->limited_ns >= LIMITED_FRAC * way->sum_ns ||
 		way->bytes < MOST_FRAC * way->all_bytes)
-		return false;
+		return LW_OK;
 	way->level = plateau_of(nic, way);
 	way->capacity_bytes_per_s = way->level.bytes_per_s * counted_factor(nic, way);
 	way->level.before_bytes_per_s *= counted_factor(nic, way);
 	way->from = LW_CAPACITY_PLATEAU;
-	busy = busy_bytes_per_s(way, way->level.since_ns);
+	if (busy_since(way, way->level.since_ns, &busy) < 0 ||
+		busy_since(way, LW_NS_UNKNOWN, &all) < 0)
+		return LW_ERR_NOMEM;
 	/* less than the mean: it was busy throughout while something held it up */
-	if (way->capacity_bytes_per_s >= PLATEAU_FRAC * busy)
-		return true;
-	way->level = change_of(way);
-	way->level.before_bytes_per_s *= way->wire_factor;
-	way->capacity_bytes_per_s = busy_bytes_per_s(way, way->level.since_ns);
-	way->from = LW_CAPACITY_BUSY;
-	way->at_most_bytes_per_s = at_most_bytes_per_s(way, way->level.since_ns);
-	return !isnan(way->capacity_bytes_per_s);
+	if (way->capacity_bytes_per_s >= PLATEAU_FRAC * rate_of(way, busy.bytes, busy.ns)) {
+		way->at_most_bytes_per_s =
+			way->capacity_bytes_per_s / (1 - way->limited_ns / way->sum_ns);
+		*ret_is = true;
+		return LW_OK;
+	}
+	status = measure_busy(run, way, &all);
+	*ret_is = !isnan(way->capacity_bytes_per_s);
+	return status;
 }
 
-static int find_one(const struct lw_run *run, struct ways *ways, int32_t n)
+static int find_one(struct lw_run *run, struct ways *ways, int32_t n)
 {
 	const struct lw_nic *nic = &run->nics.at[n];
 	struct way *way = &ways->at[n];
 	bool is_measured;
 
-	way->level = (struct lw_net_level){NAN, NAN, LW_NS_UNKNOWN};
+	way->level = LEVEL_UNKNOWN;
 	way->capacity_bytes_per_s = way->at_most_bytes_per_s = way->used_frac = NAN;
 	way->wire_factor = way->sent_bytes > 0 ? 1 + way->header_bytes / way->sent_bytes : 1;
 	if (lw_net_in_flight_ns(
 		    way->flights.at, way->flights.n, LW_NS_UNKNOWN, false, &way->busy_ns) < 0)
 		return LW_ERR_NOMEM;
-	is_measured = measure(nic, way);
+	if (measure(run, nic, way, &is_measured) < 0)
+		return LW_ERR_NOMEM;
 	if (is_measured)
 		way->used_frac = used_frac(run, ways, n);
 	if (is_measured && !(way->used_frac > OVER_FACTOR))
 		return LW_OK;
-	way->level = (struct lw_net_level){NAN, NAN, LW_NS_UNKNOWN};
+	way->level = LEVEL_UNKNOWN;
 	way->capacity_bytes_per_s = way->used_frac = NAN;
 	way->from = LW_CAPACITY_NONE;
 	if (!lw_net_is_physical(nic))

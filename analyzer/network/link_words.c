@@ -23,6 +23,47 @@ const char *lw_capacity_changed_text(
 	return text;
 }
 
+const char *lw_ways_changed_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES])
+{
+	char unit[LW_UNIT_TEXT_BYTES], changed[LW_NET_CHANGED_BYTES];
+	const struct lw_net_rank *rank;
+	size_t n = 0, n_more = 0;
+
+	text[0] = '\0';
+	lw_vec_foreach (rank, &run->network.ranks) {
+		int32_t r = (int32_t)(rank - run->network.ranks.at);
+
+		if (rank->capacity_since_ns == LW_NS_UNKNOWN)
+			continue;
+		if (n > LW_NET_WORDS_BYTES / 2) {
+			n_more++;
+			continue;
+		}
+		n += (size_t)snprintf(text + n, LW_NET_WORDS_BYTES - n,
+			"%sof rank %d (%.32s)%s %s%s", n ? "; " : "", lw_run_rank_number(run, r),
+			rank->nic == LW_NONE ? "?" : run->nics.at[rank->nic].name,
+			lw_at_least(rank->capacity_from),
+			lw_rate_format(rank->capacity_bytes_per_s, unit),
+			lw_capacity_changed_text(run, r, changed));
+	}
+	if (n_more)
+		snprintf(text + n, LW_NET_WORDS_BYTES - n, "; and of %zu more", n_more);
+	return text;
+}
+
+const char *lw_net_unseen_text(const struct lw_run *run, char text[LW_UNSEEN_TEXT_BYTES])
+{
+	char unit[LW_UNIT_TEXT_BYTES];
+
+	if (run->tcp_list_ns > 0)
+		snprintf(text, LW_UNSEEN_TEXT_BYTES,
+			"not TCP (UDP), or too short to be listed (every %s)",
+			lw_ns_format((double)run->tcp_list_ns, unit));
+	else
+		snprintf(text, LW_UNSEEN_TEXT_BYTES, "not TCP (UDP), or too short to be listed");
+	return text;
+}
+
 const char *lw_at_least(int from)
 {
 	return from == LW_CAPACITY_BUSY ? " at least" : "";
@@ -37,7 +78,7 @@ const char *lw_server_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTE
 {
 	const struct lw_net_server *server = &run->network.server;
 	const struct lw_net_rank *rank;
-	char unit[LW_UNIT_TEXT_BYTES];
+	char unit[LW_UNIT_TEXT_BYTES], changed[LW_NET_CHANGED_BYTES];
 	int n;
 
 	text[0] = '\0';
@@ -50,9 +91,10 @@ const char *lw_server_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTE
 		run->ranks.at[server->rank].rank, run->ranks.at[server->rank].host,
 		100 * server->in_frac, 100 * server->out_frac);
 	if (!isnan(rank->capacity_bytes_per_s))
-		n += snprintf(text + n, LW_NET_WORDS_BYTES - (size_t)n, ", it sends %s%s",
+		n += snprintf(text + n, LW_NET_WORDS_BYTES - (size_t)n, ", it sends %s%s%s",
 			lw_rate_format(rank->capacity_bytes_per_s, unit),
-			lw_at_least(rank->capacity_from));
+			lw_at_least(rank->capacity_from),
+			lw_capacity_changed_text(run, server->rank, changed));
 	if (lw_net_is_server_full(server)) /* each of them moves a part of it only */
 		snprintf(text + n, LW_NET_WORDS_BYTES - (size_t)n,
 			": unless their own links are %zu times slower they wait for that NIC, which all share",

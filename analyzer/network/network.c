@@ -182,6 +182,34 @@ static void merge_links(struct lw_run *run)
 	net->links.n = n + 1;
 }
 
+/* Of @ops what lies in counted steps; all of it without steps. */
+static int counted_ops(const struct lw_rank *rank, struct lw_intervals *ret_ops)
+{
+	struct lw_intervals all;
+	const struct lw_step *step;
+	int status = lw_net_ops(rank, ret_ops);
+	size_t i = 0;
+
+	if (status < 0 || !lw_net_n_counted(rank))
+		return status;
+	all = *ret_ops;
+	*ret_ops = (struct lw_intervals){0};
+	lw_vec_foreach (step, &rank->steps) {
+		while (i < all.at.n && all.at.at[i].end_ns <= step->start_ns)
+			i++;
+		for (size_t k = i; k < all.at.n && all.at.at[k].start_ns < step->end_ns; k++) {
+			struct lw_interval op = all.at.at[k];
+
+			op.start_ns = op.start_ns > step->start_ns ? op.start_ns : step->start_ns;
+			op.end_ns = op.end_ns < step->end_ns ? op.end_ns : step->end_ns;
+			if (!step->excluded && status == LW_OK)
+				status = lw_vec_push(&ret_ops->at, op);
+		}
+	}
+	lw_vec_free(&all.at);
+	return status;
+}
+
 static int add_rank(struct lw_run *run, int32_t r)
 {
 	const struct lw_rank *rank = &run->ranks.at[r];
@@ -200,14 +228,14 @@ static int add_rank(struct lw_run *run, int32_t r)
 	double in_ops = 0, all = 0;
 	const struct lw_tcp_end *end;
 	struct lw_intervals ops;
-	int status = lw_net_ops(rank, &ops);
+	int status = counted_ops(rank, &ops);
 
 	lw_vec_foreach (end, &run->ends) {
 		if (end->rank != r)
 			continue;
 		if (lw_net_is_between_ranks(end)) {
-			in_ops += lw_net_in_ops_bytes(end, &ops, true);
-			all += lw_end_sent_bytes(end);
+			in_ops += lw_net_in_ops_bytes(end, &ops, LW_END_SENT);
+			all += lw_net_window_bytes(rank, end, LW_END_SENT);
 		} else if (end->peer_rank == LW_NONE) {
 			one.other_sent_bytes += lw_end_sent_bytes(end);
 			one.other_received_bytes += lw_end_received_bytes(end);
@@ -280,6 +308,7 @@ static void forget(struct lw_network *net)
 		.off_frac = NAN,
 		.hub = LW_NONE,
 		.slow_rank = LW_NONE,
+		.slow_to = LW_NONE,
 		.others_bytes_per_s = NAN,
 		.server = {.rank = LW_NONE, .in_frac = NAN, .out_frac = NAN},
 		.slowed = {.worst_from = LW_NONE, .worst_to = LW_NONE, .worst_frac = NAN},
@@ -294,7 +323,6 @@ int lw_run_network(struct lw_run *run)
 	int status = LW_OK;
 
 	forget(&run->network);
-	lw_run_diag_reset(run, "network");
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && status == LW_OK; i++)
 		status = parts[i](run);
 	return status;

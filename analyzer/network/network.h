@@ -2,7 +2,7 @@
 /*
  * network.h - what the files of network/ share: from sockets, packets and counters to links and findings.
  *
- * Reads:  a run after overlap.   Writes: run->network, and diags of stage "network".
+ * Reads:  a run after overlap.   Writes: run->network.
  * Bytes of TCP are payload unless a name says wire: that is with headers, Ethernet's included.
  */
 #ifndef LAPWING_ANALYZER_NETWORK_NETWORK_H
@@ -29,12 +29,15 @@ struct lw_intervals {
 };
 int lw_net_ops(const struct lw_rank *rank, struct lw_intervals *ret_ops);
 
-/** lw_net_in_ops_bytes() - of what @end sent or received over the run: while one of @ops ran. */
+/** lw_net_in_ops_bytes() - of what @end sent or received: while one of @ops ran. */
 double lw_net_in_ops_bytes(
 	const struct lw_tcp_end *end, const struct lw_intervals *ops, enum lw_end_way way);
 
 /** lw_net_link_of() - NULL: nothing went from @from to @to. */
 struct lw_net_link *lw_net_link_of(struct lw_run *run, int32_t from, int32_t to);
+
+/** lw_net_is_gradients() - @end is of a link that is an edge, and not of small messages beside those that make it one. */
+bool lw_net_is_gradients(struct lw_run *run, const struct lw_tcp_end *end);
 
 /** lw_net_sent_total() - payload that @end handed to its NIC while the run was recorded, repeats included. */
 double lw_net_sent_total(const struct lw_tcp_end *end);
@@ -110,6 +113,21 @@ struct lw_net_level {
  */
 struct lw_net_level lw_net_level_of(
 	const struct lw_net_rate *rates, size_t n, double spread_frac, double apart_factor);
+
+/* What rank's way out got through at another rate since some time. */
+struct lw_net_change {
+	int64_t since_ns;
+	bool is_slower;
+	double slow_ns; /* something was in flight in the slower part */
+};
+
+/**
+ * lw_net_has_changed() - it is the way out of rank @r that changed: operations of one size take longer in the slower part by
+ * a quarter, as data are in flight there for most of their time. Else messages may be smaller, or others hold them up.
+ * Return: LW_OK or LW_ERR_NOMEM.
+ */
+int lw_net_has_changed(
+	const struct lw_run *run, int32_t r, const struct lw_net_change *change, bool *ret_has);
 
 /**
  * lw_net_shows() - @flow tells of packets between ranks when @r sent or received them: by @r's clock, and each once, however

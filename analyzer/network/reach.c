@@ -155,6 +155,8 @@ int lw_run_reach(struct lw_run *run, const struct lw_fit *fit)
 	}
 	reach->mean_frac = most;
 	reach->fitted_frac = frac_of(net, (size_t)reach->rank, slope_ns);
+	if (reach->fitted_frac > MOST_FRAC)
+		reach->fitted_frac = NAN;
 	reach->mean_bytes = all.bytes / all.n;
 	reach->mean_ns = all.sum_ns / all.n;
 	reach->alpha_ns = fit ? fit->figure[LW_FIT_ALPHA_NS].value : (double)NAN;

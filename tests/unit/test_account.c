@@ -249,7 +249,7 @@ static void ports_that_wait_and_slow_down_are_troubles(void **state)
 	begin_pair(0, 0);
 	for (int i = 0; i < 2; i++)
 		net_run_add(
-			"INSERT INTO counter VALUES(%d, '%s', 'ticks');"
+			"INSERT INTO counter(id, name, unit) VALUES(%d, '%s', 'ticks');"
 			"INSERT INTO counter_sample VALUES(1, %d, 0, 0), (1, %d, 500000000, 5000);",
 			20 + i, names[i], 20 + i, 20 + i);
 	run = net_run_analyze(2);

@@ -332,6 +332,34 @@ static void a_search_over_a_large_job_tries_thresholds_and_cycles(void **state)
 	sim_run_free(run);
 }
 
+/* One rank tells nothing of the network; whose other ranks were recorded too need not record again. */
+static void one_rank_of_several_is_not_asked_for_another_run(void **state)
+{
+	const struct lw_finding *finding;
+	struct lw_advice_list list;
+	struct lw_run *run;
+	const char *said;
+	struct job job;
+
+	(void)state;
+	for (int n_missing = 0; n_missing <= 2; n_missing += 2) {
+		job_init(&job, 1, 10, 4000);
+		job_advise(&job, &run, &list);
+		lw_advice_list_free(&list);
+		run->size = 1 + n_missing;
+		run->n_missing_ranks = (uint32_t)n_missing;
+		assert_int_equal(lw_advise(run, &list), LW_OK);
+		said = "";
+		lw_vec_foreach (finding, &list.findings)
+			if (!strcmp(finding->id, "scaling.ranks"))
+				said = finding->text;
+		assert_non_null(strstr(said, n_missing ? "one rank of 3" : "a run of one rank"));
+		assert_int_equal(!strstr(said, "record one of two"), n_missing > 0);
+		lw_advice_list_free(&list);
+		sim_run_free(run);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,6 +374,7 @@ int main(void)
 		cmocka_unit_test(no_replay_means_no_advice_and_the_reason),
 		cmocka_unit_test(results_are_stored_and_the_same_each_time),
 		cmocka_unit_test(a_search_over_a_large_job_tries_thresholds_and_cycles),
+		cmocka_unit_test(one_rank_of_several_is_not_asked_for_another_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

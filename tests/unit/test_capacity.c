@@ -265,11 +265,39 @@ static void what_gets_nowhere_is_no_rate(void **state)
 	lw_run_free(run);
 }
 
-/* From the middle on a quarter: the NIC says so where it is read, else the connection. */
+/* What begins from @since_ns on takes four times as long. */
+static void slow_operations(struct lw_run *run, int64_t since_ns)
+{
+	struct lw_group *group;
+
+	lw_vec_foreach (group, &run->groups) {
+		if (group->last_start_ns < since_ns)
+			continue;
+		group->last_end_ns += 3 * (group->last_end_ns - group->last_start_ns);
+		for (size_t r = 0; r < run->ranks.n; r++)
+			run->ranks.at[r].batches.at[group->batch_of_rank[r]].wire_end_ns =
+				group->last_end_ns;
+	}
+}
+
+/* Of what leaves rank 2. */
+static void scale_busy(struct lw_run *run, double factor)
+{
+	struct lw_tcp_reading *reading;
+	struct lw_tcp_end *end;
+
+	lw_vec_foreach (end, &run->ends)
+		lw_vec_foreach (reading, &end->tcp)
+			if (end->rank == 2 && end->peer_rank == 3)
+				reading->busy_ns = (int64_t)((double)reading->busy_ns * factor);
+}
+
+/* From the middle on a quarter, which the NIC says where it is read; else the connection does, if operations of one size say
+ * so too: their messages may be smaller. */
 static void of_a_way_out_that_changed_the_present_is_said(void **state)
 {
 	double bytes[N_TICKS];
-	char text[LW_NET_CHANGED_BYTES];
+	char text[LW_NET_CHANGED_BYTES], words[LW_NET_WORDS_BYTES];
 	struct lw_run *run;
 
 	(void)state;
@@ -292,6 +320,19 @@ static void of_a_way_out_that_changed_the_present_is_said(void **state)
 		assert_int_equal(run->network.slow_rank, 2);
 		assert_int_equal(run->network.ranks.at[2].capacity_from,
 			has_nic ? LW_CAPACITY_PLATEAU : LW_CAPACITY_BUSY);
+		if (!has_nic) {
+			assert_near(
+				run->network.ranks.at[2].capacity_bytes_per_s, 80e6 * WIRE, 0.01);
+			assert_int_equal(run->network.ranks.at[2].capacity_since_ns, LW_NS_UNKNOWN);
+			assert_string_equal(lw_ways_changed_text(run, words), "");
+			slow_operations(run, LAST_MS / 2 * LW_NS_PER_MS);
+			/* in flight for less of their time: others hold them up */
+			scale_busy(run, 0.5);
+			assert_int_equal(lw_run_network(run), LW_OK);
+			assert_int_equal(run->network.ranks.at[2].capacity_since_ns, LW_NS_UNKNOWN);
+			scale_busy(run, 2);
+			assert_int_equal(lw_run_network(run), LW_OK);
+		}
 		assert_near(run->network.ranks.at[2].capacity_bytes_per_s, 20e6 * WIRE, 0.01);
 		assert_near(
 			run->network.ranks.at[2].capacity_before_bytes_per_s, 80e6 * WIRE, 0.01);
@@ -300,6 +341,7 @@ static void of_a_way_out_that_changed_the_present_is_said(void **state)
 		assert_near(run->network.ranks.at[2].used_frac, 1, 0.05);
 		assert_non_null(strstr(lw_capacity_changed_text(run, 2, text), "before)"));
 		assert_string_equal(lw_capacity_changed_text(run, 1, text), "");
+		assert_non_null(strstr(lw_ways_changed_text(run, words), "of rank 2 (eth2)"));
 		lw_run_free(run);
 	}
 }

@@ -160,7 +160,7 @@ static void a_slow_link_is_what_is_said_first(void **state)
 	analysis = analyse(&spec);
 
 	print(analysis, write_report, text, sizeof(text));
-	slow = strstr(text, "Slow link: rank 1 (host node1) sends by eth1 at ");
+	slow = strstr(text, "Slow link: rank 1 sends to rank 2 at ");
 	assert_non_null(slow);
 	assert_true(slow < strstr(text, "To change:"));
 	assert_non_null(strstr(text, "at the others' rate"));
@@ -197,7 +197,7 @@ static void a_slow_link_needs_no_step(void **state)
 	analysis = analyse(&spec);
 	print(analysis, write_report, text, sizeof(text));
 	assert_non_null(strstr(text, "No training step was found"));
-	assert_non_null(strstr(text, "Slow link: rank 1 (host node1) sends by eth1 at "));
+	assert_non_null(strstr(text, "Slow link: rank 1 sends to rank 2 at "));
 	assert_null(strstr(text, "of a step take")); /* there is none that it could cost */
 	lw_analysis_close(analysis);
 }

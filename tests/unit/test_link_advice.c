@@ -56,11 +56,12 @@ static void a_slow_link_is_named_and_an_even_ring_is_not(void **state)
 	make_ring(33);
 	assert_string_equal(advise(4, "network.slow_link"), "");
 	make_ring(100);
-	assert_says(advise(4, "network.slow_link"),
-		"Slow link: rank 2 (host node1) sends by eth2 at 62.7 MB/s");
+	assert_says(
+		advise(4, "network.slow_link"), "Slow link: rank 2 sends to rank 3 at 62.7 MB/s");
 	assert_says(said,
-		"the others at 190 MB/s at least (median): operations that it is in wait for it");
-	assert_says(said, "(and the way into rank 3)");
+		"the others at 190 MB/s at least (median): the way out of the one (host node1, eth2) or into the other");
+	assert_says(said, "Look at the NICs of both hosts");
+	assert_null(strstr(said, "leave the host out"));
 	/* neighbours that answer with small messages, at what a round trip takes */
 	net_run_begin(4);
 	for (int r = 0; r < 4; r++) {
@@ -94,6 +95,27 @@ static void a_link_that_is_slow_one_way_is_asymmetric(void **state)
 	net_run_begin(2);
 	net_run_exchange(0, 1, 60e6);
 	assert_string_equal(advise(2, "network.slow_link"), "");
+	for (int is_both = 0; is_both < 2;
+		is_both++) { /* of two pairs one: slow both ways is not asymmetric */
+		net_run_begin(6);
+		for (int r = 0; r < 6; r++) {
+			int to = r ^ 1;
+			bool is_slow = r == 0 || (is_both && r == 1);
+
+			net_run_add_end(r, to, r < to ? 40000 + r : 5000 + to,
+				r < to ? 5000 + r : 40000 + to, 60e6, 60e6,
+				is_slow  ? 90
+				: r == 1 ? 30
+					 : 40,
+				0, 0);
+		}
+		advise(6, "network.slow_link");
+		if (is_both)
+			assert_says(said, "Slow link: rank 0 sends to rank 1 at");
+		else
+			assert_says(said,
+				"to 1 data moves at 69.7 MB/s, the other way at 209 MB/s at least");
+	}
 }
 
 static void lost_packets_are_said_with_what_they_cost(void **state)

@@ -228,6 +228,15 @@ static void without_traffic_it_says_why(void **state)
 	assert_non_null(strstr(run->network.evidence, "they share memory"));
 	lw_run_free(run);
 
+	net_run_begin(2); /* who uploads something is not behind NAT for that; nor if all do */
+	for (int r = 0; r < 2; r++) {
+		net_run_add_end(r, 8, 40000 + r, 443, 48e6, 1e5, 50, 0, 0);
+		run = net_run_analyze(2);
+		assert_non_null(strstr(run->network.evidence, "they share memory"));
+		assert_null(strstr(run->network.evidence, "NAT"));
+		lw_run_free(run);
+	}
+
 	net_run_begin(4);
 	for (int r = 0; r < 4; r++)
 		net_run_add_link(r, (r + 1) % 4, 500, 500, 1);

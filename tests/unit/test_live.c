@@ -168,6 +168,35 @@ static void the_late_rank_is_named_with_how_late_it_is(void **state)
 	end(&g);
 }
 
+/* Rank 2 has its gradients ready 7 ms after the others, as it gets them 7 ms later: it computes no longer. */
+static void who_resumes_later_is_not_late(void **state)
+{
+	struct make_run spec = make_run_job(3, 40);
+	struct growing g;
+
+	(void)state;
+	spec.late_ns[2] = 7 * MS;
+	spec.extra_sql = "UPDATE wait SET end_ns = end_ns + 7000000 WHERE thread_id = 5;";
+	begin(&g, &spec);
+	for (int rank = 0; rank < 3; rank++)
+		appear(&g, rank);
+	for (int64_t at_ns = S; at_ns <= 3 * S; at_ns += 130 * MS)
+		grow_to(&g, at_ns);
+	assert_true(figures_of(&g, 2).n_late > 20);
+	assert_true(figures_of(&g, 2).late_ns == 0 && figures_of(&g, 2).last_frac == 0);
+	end(&g);
+	/* and where nobody knows when it resumed, nothing is said */
+	spec.extra_sql = NULL;
+	spec.no_waits = true;
+	begin(&g, &spec);
+	for (int rank = 0; rank < 3; rank++)
+		appear(&g, rank);
+	grow_to(&g, 2 * S);
+	assert_true(isnan(figures_of(&g, 2).late_ns));
+	assert_string_equal(g.live->model.why_not_late, "when ranks resumed was not recorded");
+	end(&g);
+}
+
 static void a_rank_that_appears_late_is_taken_in(void **state)
 {
 	struct make_run spec = make_run_job(2, 60);
@@ -537,6 +566,7 @@ int main(void)
 		cmocka_unit_test(the_window_forgets_what_is_older),
 		cmocka_unit_test(the_series_shows_a_step_over_all_of_its_time),
 		cmocka_unit_test(the_late_rank_is_named_with_how_late_it_is),
+		cmocka_unit_test(who_resumes_later_is_not_late),
 		cmocka_unit_test(a_rank_that_appears_late_is_taken_in),
 		cmocka_unit_test(a_rank_that_dies_is_told_of_once),
 		cmocka_unit_test(a_process_without_a_rank_is_named_by_what_is_known),

@@ -41,6 +41,25 @@ static void sample_every(struct lw_run *run, int64_t every_ns)
 	assert_int_equal(lw_run_network(run), LW_OK);
 }
 
+/* What is sent after the last step is in no operation, and no part of what the steps sent. */
+static void assert_in_ops_are_of_steps(struct lw_run *run)
+{
+	double in_ops_frac = run->network.ranks.at[0].in_ops_frac;
+	struct lw_tcp_end *end;
+
+	lw_vec_foreach (end, &run->ends) {
+		struct lw_curve_point last = end->curve.at[end->curve.n - 1];
+
+		last.at_ns += 1000000000;
+		assert_int_equal(lw_vec_push(&end->curve, last), 0);
+		last.at_ns += 1000000000;
+		last.sent_bytes *= 3;
+		assert_int_equal(lw_vec_push(&end->curve, last), 0);
+	}
+	assert_int_equal(lw_run_network(run), LW_OK);
+	assert_near(run->network.ranks.at[0].in_ops_frac, in_ops_frac, 1e-9);
+}
+
 static void operations_shorter_than_samples_do_not_tell_what_was_sent(void **state)
 {
 	struct lw_run *run;
@@ -65,6 +84,7 @@ static void operations_shorter_than_samples_do_not_tell_what_was_sent(void **sta
 	assert_true(run->network.ranks.at[0].in_ops_frac > 0);
 	assert_true(run->network.ops.at[0].sent_bytes > 0);
 	assert_near(run->network.ops.at[0].resolution_ns, 100000, 1e-9);
+	assert_in_ops_are_of_steps(run);
 	lw_run_free(run);
 }
 

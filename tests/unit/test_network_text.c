@@ -62,7 +62,12 @@ static void a_device_is_named_with_its_owner(void **state)
 	make_text(net_run_analyze(2));
 	assert_says("eth0 (rank 1, 10.0.0.2 on node1) rx_dropped grew by 1000");
 	assert_says("eth0 (rank 1, 10.0.0.2 on node1) 34.7 MiB of 114 MiB is not of the job's");
-	assert_says("on no TCP connection that was seen: not TCP (UDP)");
+	assert_says(
+		"on no TCP connection that was seen: not TCP (UDP), or too short to be listed rank");
+	net_run_add(
+		"INSERT INTO sampler VALUES('tcp_list', 5000000000, 40000000000, 2, 0, 0, 9, 9);");
+	make_text(net_run_analyze(2));
+	assert_says("not TCP (UDP), or too short to be listed (every 40 s)");
 }
 
 static void who_is_no_rank_may_be_one_that_was_not_recorded(void **state)
@@ -101,12 +106,42 @@ static void of_many_devices_the_worst_are_printed(void **state)
 	assert_says("... and 24 more counters of errors");
 }
 
+/* 20 MB/s since the middle, and 80 before it: wherever the rate is printed. */
+static void a_way_out_that_changed_has_a_line(void **state)
+{
+	struct lw_run *run;
+
+	(void)state;
+	net_run_begin(2);
+	net_run_exchange(0, 1, 40e6);
+	run = net_run_analyze(2);
+	run->network.ranks.at[1].capacity_bytes_per_s = 20e6;
+	run->network.ranks.at[1].capacity_from = LW_CAPACITY_BUSY;
+	run->network.ranks.at[1].capacity_before_bytes_per_s = 80e6;
+	run->network.ranks.at[1].capacity_since_ns = run->ranks.at[1].start_ns + 500000000;
+	make_text(run);
+	assert_says(
+		"ways out changed of rank 1 (eth1) at least 20 MB/s since 500 ms after its start (80 MB/s before)");
+}
+
+static void gradients_on_the_loopback_have_no_unknown_nic(void **state)
+{
+	(void)state;
+	net_run_begin(2);
+	net_run_exchange(0, 1, 40e6);
+	net_run_add("UPDATE device SET is_loopback = 1, name = 'lo';");
+	make_text(net_run_analyze(2));
+	assert_int_equal(count(" loopback ?"), 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_device_is_named_with_its_owner),
 		cmocka_unit_test(who_is_no_rank_may_be_one_that_was_not_recorded),
 		cmocka_unit_test(of_many_devices_the_worst_are_printed),
+		cmocka_unit_test(a_way_out_that_changed_has_a_line),
+		cmocka_unit_test(gradients_on_the_loopback_have_no_unknown_nic),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);

@@ -276,7 +276,7 @@ static void add_soft_port(int rank)
 		"UPDATE device SET name = 'eth0', addresses = 'fe80::%d 10.9.0.%d' WHERE id = %d;"
 		"INSERT INTO device VALUES(%d, 1, 'rdma_port', 'rxe%d/1', 1, NULL, 'eth0', NULL, NULL, '', 'rdma_rxe', 0, 0, NULL);"
 		"INSERT OR IGNORE INTO string(id, text) VALUES(%d, 'rxe%d');"
-		"INSERT OR IGNORE INTO counter VALUES(9, 'completer_retry_err', 'events');"
+		"INSERT OR IGNORE INTO counter(id, name, unit) VALUES(9, 'completer_retry_err', 'events');"
 		"UPDATE rdma_port SET device_id = %d WHERE process_id = %d;",
 		rank + 1, rank + 1, rank + 1, 20 + rank, rank, 900 + rank, rank, 900 + rank,
 		rank + 1);

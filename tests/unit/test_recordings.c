@@ -53,11 +53,11 @@ static void a_device_counts_once_whoever_looked_at_it(void **state)
 #define READ_UNTIL(id, ns)                                                                         \
 	"INSERT INTO counter_sample VALUES(" id ", 1, 0, 0), (" id ", 1, " ns ", 9);"
 	struct lw_run *run = load(ONLY_RANK_0
-		"INSERT INTO counter VALUES(1, 'tx_bytes', 'bytes');" DEVICE("1", "1", "eth0", "1")
-			READ_UNTIL("1", "500") DEVICE("2", "1", "eth0", "2") READ_UNTIL("2", "500")
-				DEVICE("3", "1", "eth1", "1"),
+		"INSERT INTO counter(id, name, unit) VALUES(1, 'tx_bytes', 'bytes');" DEVICE(
+			"1", "1", "eth0", "1") READ_UNTIL("1", "500") DEVICE("2", "1", "eth0", "2")
+			READ_UNTIL("2", "500") DEVICE("3", "1", "eth1", "1"),
 		ONLY_RANK_1
-		"INSERT INTO counter VALUES(1, 'tx_bytes', 'bytes');"
+		"INSERT INTO counter(id, name, unit) VALUES(1, 'tx_bytes', 'bytes');"
 		"INSERT INTO host VALUES(7, 'far', 'another boot', 'monotonic');" DEVICE(
 			"1", "1", "eth1", "1") DEVICE("2", "1", "eth0", "1") READ_UNTIL("2", "900")
 			DEVICE("3", "1", "eth0", "1") READ_UNTIL("3", "100")
@@ -127,7 +127,8 @@ static void what_is_incomplete_is_told(void **state)
 			"1") "UPDATE capture SET n_dropped = 70; INSERT INTO capture_loss VALUES(1, 300000000, 400000000, 50),"
 			     " (1, 600000000, 620000000, 20), (1, 900000000, 800000000, 3), (1, 990000000, 1000000000, 0);",
 		ONLY_RANK_1
-		"INSERT INTO counter VALUES(1, 'tx_bytes', 'bytes');" DEVICE("1", "1", "eth1",
+		"INSERT INTO counter(id, name, unit) VALUES(1, 'tx_bytes', 'bytes');" DEVICE("1",
+			"1", "eth1",
 			"1") "INSERT INTO counter_break VALUES(1, 1, 5, 'reset'), (1, 1, 9, 'reset'), (1, 1, 11, 'wrap');");
 	const struct lw_diag *diag;
 	char *json_text = NULL;

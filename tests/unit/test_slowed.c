@@ -318,6 +318,11 @@ static void operations_are_held_against_the_slowest_way_out(void **state)
 	slow_job_assert_near(net->reach.reason[LW_REASON_LATENCY], 0.2);
 	assert_int_equal(net->reach.reasons & (1U << LW_REASON_LATENCY | 1U << LW_REASON_WINDOW),
 		1U << LW_REASON_LATENCY);
+	fit.figure[LW_FIT_SLOPE_NS_PER_BYTE].value = 3.5e6 / (1 << 20) * mean_bytes_per_s / 400e6;
+	assert_int_equal(lw_run_reach(run, &fit), LW_OK); /* more than it carries */
+	assert_int_equal(net->reach.rank, 1);
+	assert_true(isnan(net->reach.fitted_frac));
+	fit.figure[LW_FIT_SLOPE_NS_PER_BYTE].value = 4e6 / (1 << 20);
 	net->ranks.at[1].nic_share = 1.5; /* others send by that NIC too */
 	assert_int_equal(lw_run_reach(run, &fit), LW_OK);
 	slow_job_assert_near(net->reach.mean_frac, 1.5 * mean_bytes_per_s / 400e6);
