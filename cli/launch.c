@@ -454,7 +454,7 @@ static const struct argp_option argp_options[] = {
 		" (default run.lapwing; run-%r.lapwing inside a launcher)",
 		0},
 	{"hooks", 'H', "LIST", 0,
-		"only these, or all but those: of mpi, horovod, gloo, ddp, socket, verbs, wait, mark, nvtx, cupti, nccl, parted by commas; -socket (default all; gloo_preamble only when named)",
+		"only these, or (-socket) all but those, commas between them: mpi, horovod, gloo, ddp, socket, verbs, wait, mark, nvtx, cupti, nccl (default all; gloo_preamble only when named)",
 		0},
 	{"ring-records", 'r', "N", 0, "records a thread can have waiting (default 65536)", 0},
 	{"probe", 'p', "SECONDS", OPTION_ARG_OPTIONAL,
