@@ -55,6 +55,38 @@ static void find_order(
 	order->late_ns = last_ns - first_ns;
 }
 
+/* Across clocks lengths compare: all leave together, so who was in its kernel for less entered later. Return: false: not
+ * all of its ranks have kernels, or it lets ranks go before all are there. */
+static bool order_by_kernels(
+	const struct lw_run *run, const struct lw_group *group, struct lw_timeline_order *order)
+{
+	int64_t longest_ns = -1, shortest_ns = INT64_MAX;
+
+	if (!lw_group_waits(group->op))
+		return false;
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		const struct lw_batch *batch = lw_group_batch(run, group, r);
+		struct lw_interval wire;
+
+		if (!batch)
+			continue;
+		if (!lw_gpu_has(&run->ranks.at[r]) || batch->wire_start_ns == LW_NS_UNKNOWN)
+			return false;
+		wire = lw_batch_wire(batch);
+		if (wire.end_ns - wire.start_ns > longest_ns) {
+			longest_ns = wire.end_ns - wire.start_ns;
+			order->first = (int32_t)r;
+		}
+		if (wire.end_ns - wire.start_ns < shortest_ns) {
+			shortest_ns = wire.end_ns - wire.start_ns;
+			order->last = (int32_t)r;
+		}
+	}
+	order->late_ns = longest_ns - shortest_ns;
+	order->is_entry = true;
+	return true;
+}
+
 struct lw_timeline_order lw_timeline_order(const struct lw_run *run, const struct lw_group *group)
 {
 	struct lw_timeline_order order = {.first = LW_NONE, .last = LW_NONE};
@@ -63,8 +95,12 @@ struct lw_timeline_order lw_timeline_order(const struct lw_run *run, const struc
 		order.why = "not all of its ranks are in this run";
 	else if (group->n_ranks < 2)
 		order.why = "one rank took part";
-	else if (!lw_run_is_one_clock(run))
-		order.why = "ranks are on different clocks";
+	else if (!lw_run_is_one_clock(run)) {
+		if (order_by_kernels(run, group, &order))
+			return order;
+		order = (struct lw_timeline_order){
+			.first = LW_NONE, .last = LW_NONE, .why = "ranks are on different clocks"};
+	}
 	if (order.why)
 		return order;
 	find_order(run, group, &order);

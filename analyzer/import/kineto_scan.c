@@ -17,6 +17,7 @@
 
 struct scan {
 	struct lw_kineto_file *file;
+	uint64_t n_plain; /* intervals without a category */
 	lw_progress_fn on_progress;
 	void *context;
 };
@@ -178,12 +179,15 @@ static int add_range(struct lw_kineto_file *file, const struct lw_kineto_event *
 
 static int on_record(void *context, const struct lw_json_record *record)
 {
-	struct lw_kineto_file *file = ((struct scan *)context)->file;
+	struct scan *scan = context;
+	struct lw_kineto_file *file = scan->file;
 	struct lw_kineto_event event;
 
 	lw_kineto_event(record, &event);
-	if (event.kind == LW_KINETO_OTHER)
+	if (event.kind == LW_KINETO_OTHER) {
+		scan->n_plain += !lw_json_field(record, "cat") && lw_json_field(record, "dur");
 		return LW_OK;
+	}
 	if (event.kind == LW_KINETO_BAD) {
 		file->n_bad++;
 		return LW_OK;
@@ -311,7 +315,7 @@ int64_t lw_kineto_serial(const struct lw_kineto_file *file, const struct lw_kine
 
 int lw_kineto_scan(struct lw_kineto_file *file, lw_progress_fn progress, void *context)
 {
-	struct scan scan = {file, progress, context};
+	struct scan scan = {.file = file, .on_progress = progress, .context = context};
 	const struct lw_json_reader reader = {.on_record = on_record,
 		.on_outside = on_outside,
 		.on_progress = on_progress,
@@ -324,8 +328,11 @@ int lw_kineto_scan(struct lw_kineto_file *file, lw_progress_fn progress, void *c
 	file->last_ns = INT64_MIN;
 	status = lw_json_stream_file(file->path, &reader, &file->json);
 	if (status == LW_OK && file->first_ns > file->last_ns)
-		status =
-			lw_fail(LW_ERR_FORMAT, "no event of a kernel, a call or an operator in it");
+		status = lw_fail(LW_ERR_FORMAT,
+			"no event of a kernel, a call or an operator in it%s",
+			scan.n_plain
+				? ": its intervals have no categories, as a PyTorch that was built without Kineto writes them"
+				: "");
 	if (status == LW_OK)
 		status = put_in_order(file);
 	return status;

@@ -541,6 +541,9 @@ static void a_file_that_stops_keeps_what_it_has(void **state)
 	close_run(store);
 	write_input("{\"schemaVersion\": 1, \"deviceProperties\": [], \"traceEvents\": []}");
 	refuse(&path, 1, LW_ERR_FORMAT, "no event of a kernel");
+	write_input(
+		"[{\"name\": \"ProfilerStep#1\", \"ph\": \"X\", \"ts\": 172, \"dur\": 293, \"tid\": 1, \"pid\": \"CPU functions\", \"args\": {}}]");
+	refuse(&path, 1, LW_ERR_FORMAT, "built without Kineto");
 	write_input("{\"schemaVersion\": 1, \"deviceProperties\": []}");
 	refuse(&path, 1, LW_ERR_FORMAT, input);
 }

@@ -13,6 +13,7 @@
 
 #include "tests/lib/make_gpu.h"
 #include "tests/lib/run_fixture.h"
+#include "tests/unit/gpu_run.h"
 #include "tui/tensor_stats.h"
 #include "tui/timeline.h"
 
@@ -306,6 +307,27 @@ static void csv_has_a_line_for_each_that_is_shown(void **state)
 	end(&f);
 }
 
+/* Of two profilers' traces: in the second step rank 1 is in the allreduce for 200 us, rank 0 for 300. */
+static void across_clocks_the_shortest_kernel_came_last(void **state)
+{
+	struct lw_run *run = gpu_run_two_ranks();
+	struct lw_timeline_order order = lw_timeline_order(run, &run->groups.at[1]);
+
+	(void)state;
+	assert_false(lw_run_is_one_clock(run));
+	assert_null(order.why);
+	assert_true(order.is_entry);
+	assert_int_equal(order.first, 0);
+	assert_int_equal(order.last, 1);
+	assert_int_equal(order.late_ns, 100000);
+	run->groups.at[1].op =
+		LW_COLL_BROADCAST; /* its root may leave before the others are there */
+	order = lw_timeline_order(run, &run->groups.at[1]);
+	assert_non_null(order.why);
+	assert_int_equal(order.last, LW_NONE);
+	lw_run_free(run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,6 +339,7 @@ int main(void)
 		cmocka_unit_test(next_goes_through_a_lane_and_through_all),
 		cmocka_unit_test(find_goes_on_after_the_last_one_from_the_first),
 		cmocka_unit_test(what_is_said_of_a_kernel),
+		cmocka_unit_test(across_clocks_the_shortest_kernel_came_last),
 		cmocka_unit_test(csv_has_a_line_for_each_that_is_shown),
 	};
 
