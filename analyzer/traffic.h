@@ -37,7 +37,7 @@ struct lw_nic { /* a row of table device: a NIC, an RDMA port, the packet queues
 	char *on_name; /* interface that it lies on, "" = none or not known */
 	char *host;    /* its name, "" = not known */
 	lw_vec(int32_t)
-		ranks; /* that have connections there, ascending; of one that stands for others */
+		ranks; /* that have connections there, or use the GPU, ascending; of one that stands for others */
 	uint64_t mtu_bytes, speed_bytes_per_s; /* 0 = not known */
 	bool is_loopback, is_gone;
 	lw_vec(struct lw_nic_series) series;

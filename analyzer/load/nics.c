@@ -2,6 +2,7 @@
 /* nics.c - devices of the hosts and how their counters grew. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "analyzer/load/load.h"
 
@@ -211,6 +212,29 @@ static void join_nics(struct lw_nic *const *of, size_t n, struct lw_nic *nics)
 	}
 }
 
+/* CUDA tells a process where on the bus its GPUs are, NVML the host. */
+static bool uses_gpu(const struct lw_rank *rank, const struct lw_nic *device)
+{
+	const struct lw_gpu_device *gpu;
+
+	lw_vec_foreach (gpu, &rank->gpu.devices)
+		if (*gpu->pci && !strcasecmp(gpu->pci, device->on_name))
+			return rank->clock == device->clock;
+	return false;
+}
+
+static int note_gpus(struct lw_run *run)
+{
+	struct lw_nic *nic;
+	int status = LW_OK;
+
+	lw_vec_foreach (nic, &run->nics)
+		for (size_t r = 0; r < run->ranks.n && status == LW_OK; r++)
+			if (!strcmp(nic->kind, "gpu") && uses_gpu(&run->ranks.at[r], nic))
+				status = note_rank(&run->nics.at[nic->same_as], (int32_t)r);
+	return status;
+}
+
 int lw_load_same_nics(struct lw_run *run)
 {
 	struct lw_nic *nics = run->nics.at;
@@ -237,5 +261,5 @@ int lw_load_same_nics(struct lw_run *run)
 		if (end->rank != LW_NONE && status == LW_OK)
 			status = note_rank(&nics[end->nic], end->rank);
 	}
-	return status;
+	return status == LW_OK ? note_gpus(run) : status;
 }

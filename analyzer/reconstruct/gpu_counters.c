@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 static const struct {
 	const char *counter;
@@ -143,18 +142,6 @@ static void look_at_all(struct lw_gpu_counted *counted)
 	}
 }
 
-static bool uses(const struct lw_rank *rank, const struct lw_nic *device)
-{
-	const struct lw_gpu_device *gpu;
-
-	if (rank->clock != device->clock)
-		return false;
-	lw_vec_foreach (gpu, &rank->gpu.devices)
-		if (gpu->pci && *gpu->pci && !strcasecmp(gpu->pci, device->on_name))
-			return true;
-	return false;
-}
-
 static void count(struct lw_gpu_counted *counted)
 {
 	int64_t start_ns = counted->start_ns, end_ns = counted->end_ns;
@@ -189,14 +176,13 @@ int lw_gpu_counters(const struct lw_run *run, struct lw_gpu_counters *ret_counte
 
 	*ret_counters = (struct lw_gpu_counters){0};
 	lw_vec_foreach (device, &run->nics) {
-		struct lw_gpu_counted counted = {.device = device, .rank = LW_NONE};
+		struct lw_gpu_counted counted = {.device = device,
+			.rank = device->ranks.n ? device->ranks.at[0] : LW_NONE,
+			.n_ranks = device->ranks.n};
 
 		if (strcmp(device->kind, "gpu") ||
 			device->same_as != (int32_t)(device - run->nics.at))
 			continue;
-		for (size_t r = 0; r < run->ranks.n; r++)
-			if (uses(&run->ranks.at[r], device) && !counted.n_ranks++)
-				counted.rank = (int32_t)r;
 		if (counted.rank == LW_NONE || !find_window(&run->ranks.at[counted.rank], &counted))
 			look_at_all(&counted);
 		count(&counted);
