@@ -90,8 +90,11 @@ const char *lw_brief_job(
 		snprintf(text, size, "captured packets, no rank of a job");
 		return text;
 	}
-	n += (size_t)snprintf(text + n, size - n, "%d rank%s on %zu host%s", run->size,
-		run->size == 1 ? "" : "s", hosts, hosts == 1 ? "" : "s");
+	n += (size_t)snprintf(
+		text + n, size - n, "%d rank%s", run->size, run->size == 1 ? "" : "s");
+	if (!run->is_import && !run->is_profile) /* other tools' traces name no host */
+		n += (size_t)snprintf(
+			text + n, size - n, " on %zu host%s", hosts, hosts == 1 ? "" : "s");
 	if (!run->is_size_known)
 		n += (size_t)snprintf(text + n, size - n, " (of how many is not known)");
 	else if (run->n_missing_ranks)

@@ -79,11 +79,17 @@ static void print_exposed(FILE *out, const struct lw_summary *summary)
 	print_paragraph(out, text);
 }
 
+/* Who is late is told by kernels where those are known: nobody then knows what its host did before. */
+static bool is_lateness_of_kernels(const struct lw_run *run)
+{
+	return run->is_plain && run->gpu.has_kernels;
+}
+
 /* What no setting of the framework can mend, said where people look for what to change. */
-static void print_late_rank(FILE *out, const struct lw_summary *summary)
+static void print_late_rank(FILE *out, const struct lw_run *run, const struct lw_summary *summary)
 {
 	const struct lw_straggler *straggler, *latest = NULL;
-	char late[LW_UNIT_TEXT_BYTES], text[512];
+	char late[LW_UNIT_TEXT_BYTES], steps[48], text[512];
 
 	lw_vec_foreach (straggler, &summary->stragglers)
 		if (straggler->is_persistent &&
@@ -91,9 +97,14 @@ static void print_late_rank(FILE *out, const struct lw_summary *summary)
 			latest = straggler;
 	if (!latest)
 		return;
+	snprintf(steps, sizeof(steps), "in %.0f %% of the steps", 100 * latest->steps_frac);
 	snprintf(text, sizeof(text),
-		"Late rank: rank %d computes longest in %.0f %% of the steps, then %s more than the first: the others wait for it, which settings of the communication seldom change; look at its input, its device, its neighbours, the cores that it has.",
-		latest->rank, 100 * latest->steps_frac, lw_ns_or_unknown(latest->last_ns, late));
+		"Late rank: rank %d %s %s, then %s more than the first: the others wait for it, which settings of the communication seldom change; look at its input, its device, its neighbours, the cores that it has.",
+		latest->rank,
+		is_lateness_of_kernels(run) ? "takes longest until it joins the others"
+					    : "computes longest",
+		summary->n_steps == 1 ? "in the one step that counts" : steps,
+		lw_ns_or_unknown(latest->last_ns, late));
 	print_paragraph(out, text);
 }
 
@@ -144,7 +155,9 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 		fputc('\n', out);
 		return;
 	}
-	n = (size_t)snprintf(text, sizeof(text), "A step takes %s (middle half of %zu%s",
+	n = (size_t)snprintf(text, sizeof(text),
+		summary->n_steps == 1 ? "A step takes %s (of %zu%s"
+				      : "A step takes %s (middle half of %zu%s",
 		lw_ns_format(summary->step_ns.value, step), summary->n_steps,
 		lw_run_diag_text(analysis->run, LW_STEP_TWO_LENGTHS) ? ", which are of two lengths"
 								     : "");
@@ -157,7 +170,7 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 	print_exposed(out, summary);
 	print_idle_gpu(out, analysis->run);
 	print_slow_link(out, analysis->run);
-	print_late_rank(out, summary);
+	print_late_rank(out, analysis->run, summary);
 	fputs("  To change: ", out);
 	lw_print_wrapped(out, 2, 13, lw_advise_top_line(&analysis->advice, advice));
 	fputc('\n', out);
@@ -344,14 +357,16 @@ static void print_scaling(FILE *out, const struct lw_analysis *analysis)
 	fputc('\n', out);
 }
 
-static void print_stragglers(FILE *out, const struct lw_summary *summary, bool is_plain)
+static void print_stragglers(FILE *out, const struct lw_run *run, const struct lw_summary *summary)
 {
 	const struct lw_straggler *straggler;
 
 	if (!summary->stragglers.n)
 		return;
-	fprintf(out, "Late ranks (%s, from when each resumed, against the first)\n",
-		is_plain ? "entry into a collective" : "last gradient ready");
+	fprintf(out, "Late ranks (%s, against the first)\n",
+		is_lateness_of_kernels(run) ? "shortest in an operation that all leave together"
+		: run->is_plain             ? "entry into a collective, from when each resumed"
+					    : "last gradient ready, from when each resumed");
 	lw_vec_foreach (straggler, &summary->stragglers) {
 		char text[2][LW_UNIT_TEXT_BYTES];
 
@@ -391,7 +406,7 @@ void lw_report_text(
 	if (summary->n_steps) {
 		print_traffic(out, summary);
 		print_scaling(out, analysis);
-		print_stragglers(out, summary, analysis->run->is_plain);
+		print_stragglers(out, analysis->run, summary);
 	}
 	lw_gpu_text(analysis->run, options->rank, out);
 	lw_network_text(analysis, out);
