@@ -28,12 +28,13 @@ struct making {
 static void add_exposed(
 	struct making *making, const struct lw_batch *batch, int64_t ready_ns, uint32_t tensor)
 {
-	int64_t whole_ns = batch->end_ns - ready_ns, in_it_ns;
+	int64_t whole_ns, in_it_ns;
 
 	if (!making->track.stretches.n || ready_ns == LW_NS_UNKNOWN || ready_ns >= batch->end_ns) {
 		making->whole_ns[tensor] = NAN;
 		return;
 	}
+	whole_ns = batch->end_ns - ready_ns;
 	lw_track_columns(&making->track, ready_ns, whole_ns, 1, &in_it_ns);
 	making->whole_ns[tensor] += (double)whole_ns;
 	making->stats[tensor].exposed_frac +=
