@@ -121,7 +121,8 @@ const char *lw_gpu_nccl_told(const struct lw_run *run, char text[LW_GPU_TEXT_BYT
 		if (n[i])
 			at += snprintf(text + at, LW_GPU_TEXT_BYTES - (size_t)at, "%s%llu by %s",
 				at ? ", " : "", (unsigned long long)n[i],
-				lw_gpu_nccl_source_name(i));
+				i || run->is_profile ? lw_gpu_nccl_source_name(i)
+						     : "their kernels alone");
 	return text;
 }
 

@@ -15,6 +15,7 @@
 #include "cli/cmd.h"
 #include "cli/finish.h"
 #include "cli/probe.h"
+#include "schema/launcher.h"
 #include "schema/ring.h"
 #include "schema/rundir.h"
 #include "schema/store.h"
@@ -125,6 +126,7 @@ static void put_before_nvtx_tool(const char *library)
 static void set_environment(const struct lw_launch *s)
 {
 	char path[PATH_MAX], number[32];
+	const char *hooks, *gpu;
 
 	append_preload(s->library);
 	setenv(LW_ENV_DIR, s->dir, 1);
@@ -155,11 +157,13 @@ static void set_environment(const struct lw_launch *s)
 	if (s->options.gpu)
 		setenv(LW_ENV_GPU, s->options.gpu, 1);
 	put_before_nvtx_tool(s->library);
+	hooks = getenv(LW_ENV_HOOKS);
+	gpu = getenv(LW_ENV_GPU);
 	/* Not where another tool has it: the tracer says who. */
-	if (!s->options.gpu || strcmp(s->options.gpu, "release") != 0)
+	if (lw_hook_list_allows(hooks, "cupti") && !(gpu && !strcmp(gpu, "release")))
 		setenv("CUDA_INJECTION64_PATH", s->library, 0);
 	/* NCCL then looks its profiler up in the whole process, where our preloaded library is. */
-	if (!s->options.hooks || !strstr(s->options.hooks, "-nccl"))
+	if (lw_hook_list_allows(hooks, "nccl"))
 		setenv("NCCL_PROFILER_PLUGIN", "STATIC_PLUGIN", 0);
 }
 

@@ -3,13 +3,15 @@
  * launcher.h - what the launcher's environment says about this process's place in the job.
  *
  * Header only, libc only: the tracer, `record` (%r) and the collector all need it. Frameworks confirm
- * or correct these hints later (MPI_Comm_rank, the first communicator).
+ * or correct these hints later (MPI_Comm_rank, the first communicator). And which hooks LAPWING_HOOKS allows.
  */
 #ifndef LAPWING_SCHEMA_LAUNCHER_H
 #define LAPWING_SCHEMA_LAUNCHER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct lw_place {
 	int32_t rank, size, local_rank, local_size; /* -1 = not known */
@@ -55,6 +57,27 @@ static inline struct lw_place lw_place_from_environment(void)
 		break;
 	}
 	return place;
+}
+
+/**
+ * lw_hook_list_allows() - does @list allow the hook @name? "mpi,horovod" allows only these; "-socket" alone allows
+ * all but that one; NULL and "" allow all.
+ */
+static inline bool lw_hook_list_allows(const char *list, const char *name)
+{
+	size_t n = strlen(name);
+	bool has_positive = false;
+
+	for (const char *at = list; at && *at;) {
+		size_t length = strcspn(at, ",");
+		bool is_minus = *at == '-';
+
+		if (length - is_minus == n && strncmp(at + is_minus, name, n) == 0)
+			return !is_minus;
+		has_positive |= !is_minus;
+		at += length + (at[length] == ',');
+	}
+	return !has_positive;
 }
 
 #endif /* LAPWING_SCHEMA_LAUNCHER_H */

@@ -180,26 +180,9 @@ int32_t lw_rank_known(void)
 	return place.rank;
 }
 
-/* "mpi,horovod" allows only these; "-socket" alone allows all but that one. */
 bool lw_hook_wanted(const char *name)
 {
-	size_t n = strlen(name);
-	bool has_positive = false;
-
-	if (is_disabled)
-		return false;
-	if (!hook_list || !*hook_list)
-		return true;
-	for (const char *at = hook_list; *at;) {
-		size_t length = strcspn(at, ",");
-		bool is_minus = *at == '-';
-
-		if (length - is_minus == n && strncmp(at + is_minus, name, n) == 0)
-			return !is_minus;
-		has_positive |= !is_minus;
-		at += length + (at[length] == ',');
-	}
-	return !has_positive;
+	return !is_disabled && lw_hook_list_allows(hook_list, name);
 }
 
 bool lw_hook_named(const char *name)

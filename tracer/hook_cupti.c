@@ -54,13 +54,15 @@ static bool try_hold(void)
 static bool hold(void)
 {
 	const struct timespec nap = {.tv_nsec = 1000000};
+	int saved_errno = errno;
+	bool is_ours = try_hold();
 
-	for (int i = 0; i < 5000; i++) {
-		if (try_hold())
-			return true;
+	for (int i = 0; i < 5000 && !is_ours; i++) {
 		syscall(SYS_nanosleep, &nap, NULL);
+		is_ours = try_hold();
 	}
-	return false;
+	errno = saved_errno;
+	return is_ours;
 }
 
 static void let_go(void)

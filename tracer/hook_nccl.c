@@ -197,8 +197,11 @@ LW_EXPORT int ncclGroupSimulateEnd(void *information)
 		return SYSTEM_ERROR;
 	memory = enter();
 	result = real(information);
-	if (memory)
+	if (memory) {
 		lw_nccl_group_end(LW_NCCL_FAILED, lw_now_ns());
+		if (!memory->nccl.depth) /* what it was to make it did not */
+			lw_nccl_handles_made(NULL, NULL);
+	}
 	leave(memory);
 	return result;
 }

@@ -167,9 +167,10 @@ static void draw_kind(struct lw_pane line, const struct columns *columns, size_t
 /*
  * Several kinds: the one that takes most of the column. Of kinds that go on side by side the first of the list
  * counts, as where exposed time is told apart (docs/phases.md): what is left for a later one is what the
- * earlier ones leave of the column.
+ * earlier ones leave of the column. @may_idle: the rank's computing is its GPU's, which may do nothing at all.
  */
-static void draw_most(struct lw_pane line, const struct columns *columns, bool with_compute)
+static void draw_most(
+	struct lw_pane line, const struct columns *columns, bool with_compute, bool may_idle)
 {
 	static const size_t kinds[] = {
 		LW_LANE_COMPUTE, LW_LANE_ALLREDUCE, LW_LANE_MISC, LW_LANE_WAIT, LW_LANE_NEGOTIATE};
@@ -177,6 +178,7 @@ static void draw_most(struct lw_pane line, const struct columns *columns, bool w
 	for (int x = 0; x < columns->n; x++) {
 		size_t most = LW_TRACKS;
 		int64_t most_ns = 0, left_ns = columns->column_ns;
+		enum lw_glyph glyph;
 
 		for (size_t i = with_compute ? 0 : 1; i < LW_TRACKS; i++) {
 			int64_t own_ns = columns->occupied[kinds[i]][x];
@@ -188,9 +190,14 @@ static void draw_most(struct lw_pane line, const struct columns *columns, bool w
 				most_ns = own_ns;
 			}
 		}
-		if (most < LW_TRACKS)
-			lw_pane_rune(line, x, 0, lw_lanes[most].style,
-				lw_glyph(line.cells, lw_lanes[most].glyph));
+		if (most == LW_TRACKS)
+			continue;
+		/* idle for most of it: as high as what the kind has */
+		glyph = may_idle && left_ns > most_ns
+				? LW_GLYPH_LEVEL_FIRST +
+					  (enum lw_glyph)(most_ns * 8 / columns->column_ns)
+				: lw_lanes[most].glyph;
+		lw_pane_rune(line, x, 0, lw_lanes[most].style, lw_glyph(line.cells, glyph));
 	}
 }
 
@@ -301,9 +308,9 @@ static void draw_host_lane(const struct lw_timeline *timeline,
 			       : layout->density == LW_TIMELINE_ONE || lane == 1;
 
 	if (layout->density == LW_TIMELINE_ONE)
-		draw_most(line, columns, true);
+		draw_most(line, columns, true, lw_gpu_has(&timeline->lanes.run->ranks.at[r]));
 	else if (layout->density == LW_TIMELINE_TWO && lane == 1)
-		draw_most(line, columns, false);
+		draw_most(line, columns, false, false);
 	else
 		draw_kind(line, columns, kind);
 	if (kind == LW_LANE_COMPUTE && layout->density != LW_TIMELINE_ONE &&
@@ -391,7 +398,7 @@ static void draw_tensor(struct lw_timeline *timeline, const struct lw_timeline_l
 	}
 	columns->from_ns = timeline->from_ns + timeline->lanes.ranks[timeline->rank].origin_ns;
 	look(tracks, columns);
-	draw_most(line, columns, false);
+	draw_most(line, columns, false, false);
 	if ((timeline->is_following || row == timeline->row) &&
 		carries(&run->ranks.at[timeline->rank], lw_timeline_batch(timeline, timeline->rank),
 			tensor))

@@ -94,7 +94,7 @@ static void draw_track(struct lw_pane pane, const struct lw_track *track, int64_
 	}
 }
 
-/* Of a stream, what takes most of a column. */
+/* Of a stream, what takes most of a column of all that ran on it. */
 static void draw_stream(
 	struct lw_pane pane, const struct lw_gpu_tracks *tracks, int64_t from_ns, int64_t column_ns)
 {
@@ -106,13 +106,20 @@ static void draw_stream(
 		lw_track_columns(&tracks->of[i], from_ns, column_ns, n, occupied[i]);
 	for (int x = 0; occupied && x < n; x++) {
 		int most = LW_NONE;
+		enum lw_glyph glyph;
 
 		for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 			if (occupied[kinds[i]][x] > (most == LW_NONE ? 0 : occupied[most][x]))
 				most = kinds[i];
-		if (most != LW_NONE)
-			lw_pane_rune(pane, x, 0, lw_lanes[looks[most].lane].style,
-				lw_glyph(pane.cells, lw_lanes[looks[most].lane].glyph));
+		if (most == LW_NONE)
+			continue;
+		/* where the stream is idle for most of it: as high as what it has */
+		glyph = occupied[most][x] < column_ns / 2
+				? LW_GLYPH_LEVEL_FIRST +
+					  (enum lw_glyph)(occupied[most][x] * 8 / column_ns)
+				: lw_lanes[looks[most].lane].glyph;
+		lw_pane_rune(
+			pane, x, 0, lw_lanes[looks[most].lane].style, lw_glyph(pane.cells, glyph));
 	}
 	free(occupied);
 }

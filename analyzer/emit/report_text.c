@@ -148,8 +148,9 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 	print_hang(out, analysis->run);
 	if (!summary->n_steps) {
 		print_paragraph(out,
-			*lw_flows_headline(analysis->run, text)
-				? text
+			*lw_flows_headline(analysis->run, text) ? text
+			: analysis->run->is_profile
+				? "No training step was found: the trace has no ProfilerStep marks (call step() of the profiler in each iteration), and its operations do not recur often enough. What was recorded is below."
 				: "No training step was found: no gradient came twice. What was recorded is below.");
 		print_slow_link(out, analysis->run);
 		fputc('\n', out);

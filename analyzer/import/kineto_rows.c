@@ -299,6 +299,7 @@ static int write_steps(struct lw_kineto_writer *w)
 {
 	const struct lw_kineto_file *file = w->file;
 	int64_t last = INT64_MIN, end_ns = 0;
+	uint64_t n = 0;
 	int status = LW_OK;
 
 	for (size_t i = 0; i < file->steps.n && status == LW_OK; i++) {
@@ -310,12 +311,14 @@ static int write_steps(struct lw_kineto_writer *w)
 			status = mark_step(w, end_ns, -1);
 		if (status == LW_OK)
 			status = mark_step(w, step->start_ns, step->number);
-		w->import->summary->n_steps++;
+		n++;
 		last = step->number;
 		end_ns = step->end_ns;
 	}
 	if (status == LW_OK && file->steps.n)
 		status = mark_step(w, end_ns, -1);
+	if (n > w->import->summary->n_steps) /* all ranks make the same steps */
+		w->import->summary->n_steps = n;
 	return status;
 }
 

@@ -29,7 +29,8 @@ struct stream {
 struct lw_load_gpu {
 	struct text *texts;
 	struct stream *streams;
-	struct stream *last; /* that was asked for */
+	struct stream *last;  /* that was asked for */
+	uint64_t n_unordered; /* kernels and copies that end before they begin */
 };
 
 static int add_text(struct lw_loader *loader, sqlite3_stmt *row)
@@ -140,6 +141,7 @@ static int add_kernel(struct lw_loader *loader, sqlite3_stmt *row)
 		return (int)stream;
 	kernel.stream = (uint32_t)stream;
 	rank->gpu.streams.at[stream].n_kernels++;
+	loader->gpu->n_unordered += (kernel.flags & LW_KERNEL_UNORDERED) != 0;
 	loader->run->gpu.has_kernels = true;
 	return lw_vec_push(&rank->gpu.kernels, kernel);
 }
@@ -158,6 +160,7 @@ static int add_copy(struct lw_loader *loader, sqlite3_stmt *row)
 	stream = stream_of(loader, rank, row, 4);
 	if (stream < 0)
 		return (int)stream;
+	loader->gpu->n_unordered += (sqlite3_column_int(row, 9) & LW_KERNEL_UNORDERED) != 0;
 	copy.stream = (uint32_t)stream;
 	rank->gpu.streams.at[stream].n_copies++;
 	return lw_vec_push(&rank->gpu.copies, copy);
@@ -247,7 +250,7 @@ static const struct {
 	{"SELECT thread_id, start_ns, end_ns, name_id, device, context, stream, correlation, flags"
 	 " FROM kernel",
 		add_kernel},
-	{"SELECT thread_id, start_ns, end_ns, op, device, context, stream, correlation, bytes"
+	{"SELECT thread_id, start_ns, end_ns, op, device, context, stream, correlation, bytes, flags"
 	 " FROM copy",
 		add_copy},
 	{"SELECT thread_id, start_ns, end_ns, op, context, stream, correlation FROM gpu_sync",
@@ -287,6 +290,15 @@ int lw_load_gpu(struct lw_loader *loader)
 		status = lw_run_diag(loader->run, "load", "bad rows of GPU work",
 			loader->n_bad_rows,
 			"%s: rows of GPU work with impossible times or sizes, or of an unknown thread, not used",
+			loader->store->path);
+	if (status == LW_OK && gpu.n_unordered)
+		status = lw_run_diag(loader->run, "load", "GPU work without a length",
+			gpu.n_unordered,
+			"%s: kernels or copies end before they begin: they have no length here, so computing, communicating and what is exposed are told too short or too long",
+			loader->store->path);
+	if (status == LW_OK && loader->run->is_profile && !loader->run->gpu.has_kernels)
+		status = lw_run_diag(loader->run, "load", "no GPU work", 1,
+			"%s: the profiler's trace holds no kernel: was ProfilerActivity.CUDA among its activities?",
 			loader->store->path);
 	return status;
 }

@@ -14,7 +14,7 @@
 
 struct candidate { /* a process of some store */
 	size_t store;
-	int64_t process_id, start_ns, end_ns, n_operations, clock;
+	int64_t process_id, start_ns, end_ns, n_operations, n_kernels, clock;
 	int32_t rank, size; /* -1 = not known */
 	int framework, transport;
 	bool died, has_ended;
@@ -28,7 +28,8 @@ static const char candidates_sql[] =
 	" t.process_id = p.id) + (SELECT count(*) FROM collective c JOIN thread t ON t.id = c.thread_id"
 	" WHERE t.process_id = p.id) + (SELECT count(*) FROM nccl_op o JOIN thread t ON t.id = o.thread_id"
 	" WHERE t.process_id = p.id) + (p.id IN (SELECT process_id FROM thread WHERE id IN"
-	" (SELECT thread_id FROM kernel))) FROM process p LEFT JOIN host h ON h.id = p.host_id ORDER BY p.id";
+	" (SELECT thread_id FROM kernel))), (SELECT count(*) FROM kernel k JOIN thread t ON t.id = k.thread_id"
+	" WHERE t.process_id = p.id) FROM process p LEFT JOIN host h ON h.id = p.host_id ORDER BY p.id";
 
 int64_t lw_load_clock(const struct lw_store *store, const char *boot_id, const char *clock)
 {
@@ -64,6 +65,7 @@ static int read_candidates(struct lw_run *run, size_t store, candidates *all)
 			.has_ended = sqlite3_column_type(row, 6) != SQLITE_NULL,
 			.died = !strcmp(lw_store_column_text(row, 7), "died"),
 			.n_operations = sqlite3_column_int64(row, 11),
+			.n_kernels = sqlite3_column_int64(row, 12),
 			.clock = lw_load_clock(run->stores.at[store], lw_store_column_text(row, 9),
 				lw_store_column_text(row, 10)),
 			.host = strdup(lw_store_column_text(row, 8))};
@@ -88,7 +90,7 @@ static int read_candidates(struct lw_run *run, size_t store, candidates *all)
 	return status;
 }
 
-/* By rank; of one rank the one with the most operations first, then the earlier. */
+/* By rank; of one rank the one with the most operations first, then the most kernels, then the earlier. */
 static int compare_candidate(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
@@ -97,6 +99,8 @@ static int compare_candidate(const void *a, const void *b)
 		return x->rank < y->rank ? -1 : 1;
 	if (x->n_operations != y->n_operations)
 		return x->n_operations > y->n_operations ? -1 : 1;
+	if (x->n_kernels != y->n_kernels)
+		return x->n_kernels > y->n_kernels ? -1 : 1;
 	if (x->store != y->store)
 		return x->store < y->store ? -1 : 1;
 	return (x->process_id > y->process_id) - (x->process_id < y->process_id);
@@ -170,7 +174,7 @@ static int choose_ranks(struct lw_run *run, candidates *all)
 		else if (one->rank >= 0 && one->n_operations) {
 			run->n_duplicate_ranks++;
 			status = lw_run_diag(run, "load", "duplicate rank", 1,
-				"rank %d is in the run more than once: the process with the most operations is used",
+				"rank %d is in the run more than once: the process with the most operations, then the most kernels, is used",
 				one->rank);
 		}
 		if (status < 0)

@@ -180,6 +180,26 @@ def test_profiler_traces(folder):
         os.remove(os.path.join(folder, name))
 
 
+def test_profiles_that_lack_something(folder):
+    """What the profiler was not asked for is said, with how to ask for it."""
+    with open(os.path.join(DATA, "kineto", "rank0.json"), encoding="utf-8") as file:
+        trace = json.load(file)
+    trace["distributedInfo"]["world_size"] = 1
+    cases = {
+        "no_kernels": ([e for e in trace["traceEvents"] if e.get("cat") in ("user_annotation", "cpu_op")], "was ProfilerActivity.CUDA"),
+        "no_steps": ([e for e in trace["traceEvents"] if "ProfilerStep" not in e.get("name", "")], "the trace has no ProfilerStep marks"),
+        "backwards": ([{**e, "dur": -5} if e.get("cat") == "kernel" else e for e in trace["traceEvents"]], "kernels or copies end before they begin"),
+    }
+    for name, (events, wanted) in cases.items():
+        with open(os.path.join(folder, f"{name}.json"), "w", encoding="utf-8") as file:
+            json.dump({**trace, "traceEvents": events}, file)
+        assert lapwing("import", f"{name}.json", cwd=folder).returncode in (0, 3)
+        done = lapwing("report", f"{name}.lapwing", cwd=folder)
+        assert wanted in " ".join(done.stdout.split()), done.stdout + done.stderr
+        for end in ("json", "lapwing"):
+            os.remove(os.path.join(folder, f"{name}.{end}"))
+
+
 def test_progress_is_for_terminals(folder):
     master, slave = pty.openpty()
     done = subprocess.run([LAPWING, "import", os.path.join(DATA, "horovod", "tl.json")], cwd=folder, stderr=slave,
@@ -198,6 +218,7 @@ def test_help(folder):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="lapwing-import-") as place:
-        for test in (test_bad_input, test_incomplete_input, test_good_input, test_report, test_profiler_traces, test_progress_is_for_terminals, test_help):
+        for test in (test_bad_input, test_incomplete_input, test_good_input, test_report, test_profiler_traces,
+                     test_profiles_that_lack_something, test_progress_is_for_terminals, test_help):
             test(place)
     print("ok")

@@ -218,7 +218,9 @@ def record_passes_the_other_tool_on():
 
 
 def the_real_libnccl_tells_of_its_communicator():
-    if not LIBNCCL:
+    # the loader's cache may name a library that has gone since
+    loads = LIBNCCL and subprocess.run([sys.executable, "-c", f"import ctypes; ctypes.CDLL('{LIBNCCL}')"], capture_output=True).returncode == 0
+    if not loads:
         print("libnccl: none on this machine; the double above stands for it")
         return
     plain = subprocess.run([sys.executable, "-c", REAL_NCCL], capture_output=True, text=True)

@@ -394,6 +394,29 @@ static void kernels_that_nobody_told_of_are_operations_all_the_same(void **state
 	lw_run_free(run);
 }
 
+/* A wrapper script asked for the GPU before the training did: both processes have the rank of the launcher. */
+static void of_two_processes_of_a_rank_the_one_with_more_kernels_is_used(void **state)
+{
+	struct make_run spec = make_run_job(1, 2);
+	struct lw_run *run;
+
+	(void)state;
+	spec.extra_sql =
+		"DELETE FROM batch; DELETE FROM batch_tensor; DELETE FROM collective;"
+		"INSERT INTO string VALUES(900, 'helper'), (901, 'training');"
+		"INSERT INTO process(id, host_id, pid, ppid, rank, size, framework, transport, start_ns)"
+		" SELECT 50, host_id, 9999, 1, rank, size, framework, transport, start_ns FROM process WHERE id = 1;"
+		"INSERT INTO thread(id, process_id, tid, serial, role, n_pushed, n_stored, n_lost)"
+		" VALUES(50, 50, 9999, 0, 1, 2, 2, 0);"
+		"INSERT INTO kernel VALUES(1, 10, 30000, 50000, 900, 0, 1, 20, 0, NULL, 0),"
+		" (50, 1, 30000, 50000, 901, 0, 1, 20, 0, NULL, 0), (50, 2, 60000, 70000, 901, 0, 1, 20, 0, NULL, 0)";
+	run = run_fixture_load(&spec);
+	assert_int_equal(run->ranks.n, 1);
+	assert_int_equal(run->ranks.at[0].process_id, 50);
+	assert_int_equal(run->ranks.at[0].gpu.kernels.n, 2);
+	lw_run_free(run);
+}
+
 /* A run file may come from anybody. */
 static const char damaged_sql[] =
 	"INSERT INTO string VALUES(900, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL');"
@@ -402,8 +425,8 @@ static const char damaged_sql[] =
 	" (99, 4, 5, 6, 900, 0, 1, 20, 0, NULL, 0),"
 	" (1, 5, 1100000000, 1200000000, 12345, -1, -1, 9999999999, -7, -7, 123456),"
 	" (1, 6, 1100000000, 1200000000, 900, 0, 1, 20, 7, NULL, 0),"
-	" (1, 7, 1100000000, 1100000000, NULL, 0, 1, 20, 7, NULL, 0);"
-	"INSERT INTO copy VALUES(1, 8, 1100000000, 1200000000, 77, -9, 0, 1, 7, 7, 0, 0);"
+	" (1, 7, 1100000000, 1100000000, NULL, 0, 1, 20, 7, NULL, 4);"
+	"INSERT INTO copy VALUES(1, 8, 1100000000, 1100000000, 77, -9, 0, 1, 7, 7, 0, 4);"
 	"INSERT INTO gpu_sync VALUES(1, 9, 1100000000, 1200000000, 0, 1, NULL, NULL, 7),"
 	" (1, 10, 1100000000, 1200000000, 99, 1, 20, NULL, 7), (1, 11, 1000, 1200000000, 3, 1, 20, NULL, 7);"
 	"INSERT INTO launch VALUES(1, 12, 1100000000, 1200000000, 88, NULL, 7, -1, 1, -1, 0),"
@@ -425,6 +448,7 @@ static void damaged_rows_are_counted_and_the_rest_is_used(void **state)
 	/* three kernels with impossible times, one of nobody; two operations with impossible sizes */
 	assert_int_equal(run_fixture_diag(run, "bad rows"), 0);
 	assert_int_equal(run_fixture_diag(run, "bad rows of GPU work"), 6);
+	assert_int_equal(run_fixture_diag(run, "GPU work without a length"), 2);
 	assert_int_equal(run->ranks.at[0].gpu.kernels.n, 3);
 	assert_int_equal(run->ranks.at[0].gpu.nccl_ops.at[1].op, LW_NCCL_OTHER);
 	assert_int_equal(run->ranks.at[0].gpu.nccl_ops.at[1].algorithm, 0);
@@ -447,6 +471,7 @@ int main(void)
 		cmocka_unit_test(without_kernels_everything_is_as_before),
 		cmocka_unit_test(kernels_without_launches_are_taken_in_their_order),
 		cmocka_unit_test(kernels_that_nobody_told_of_are_operations_all_the_same),
+		cmocka_unit_test(of_two_processes_of_a_rank_the_one_with_more_kernels_is_used),
 		cmocka_unit_test(damaged_rows_are_counted_and_the_rest_is_used),
 	};
 

@@ -119,7 +119,7 @@ static void two_files_are_two_ranks_of_one_run(void **state)
 	assert_int_equal(summary.n_kernels, 16);
 	assert_int_equal(summary.n_copies, 6);
 	assert_int_equal(summary.n_nccl_ops, 4);
-	assert_int_equal(summary.n_steps, 4);
+	assert_int_equal(summary.n_steps, 2);
 	assert_int_equal(summary.bytes, 4 * 4 * INT64_C(6637568));
 	assert_int_equal(summary.duration_ns, 2000000);
 	assert_int_equal(ask(store, "SELECT count(*) FROM process WHERE rank = id - 1 AND size = 2"
