@@ -334,6 +334,7 @@ static int join_by_order(struct lw_run *run, const struct lw_rank *rank, struct 
 	size_t n_left = 0, n_kernels = 0;
 	const struct lw_kernel *kernel;
 	uint32_t group = 0;
+	int status = LW_OK;
 
 	lw_vec_foreach (kernel, &gpu->kernels)
 		n_kernels +=
@@ -346,14 +347,20 @@ static int join_by_order(struct lw_run *run, const struct lw_rank *rank, struct 
 			continue;
 		group = op->group;
 		queue = queue_of(&all, op->comm_key);
-		if (!queue || all.n > MAX_COMMS)
+		if (!queue || all.n > MAX_COMMS) {
+			status =
+				queue ? lw_run_diag(run, "load", "too many communicators", 1,
+						"rank %d: kernels of NCCL are tied to operations of its first %d communicators only",
+						rank->rank, MAX_COMMS)
+				      : LW_ERR_NOMEM;
 			break;
+		}
 		take_next(run, gpu, i, queue);
 		n_left++;
 	}
 	lw_vec_free(&all);
-	if (!n_left || n_left == n_kernels)
-		return LW_OK;
+	if (status < 0 || !n_left || n_left == n_kernels)
+		return status;
 	return lw_run_diag(run, "load", "kernels taken in order", n_left,
 		"rank %d: of %zu operations of NCCL no launch is recorded, of %zu kernels of its no operation: they are matched in their order, and may be off by some",
 		rank->rank, n_left, n_kernels);

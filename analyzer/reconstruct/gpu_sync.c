@@ -207,7 +207,9 @@ static int go_through(struct finder *f)
 		if (!thread)
 			return LW_ERR_NOMEM;
 		if (f->threads.n > MAX_THREADS)
-			return LW_OK;
+			return lw_run_diag(f->run, "gpu", "too many threads", 1,
+				"rank %d: more than %d threads launched GPU work: overlap lost to waiting is told of the first only",
+				f->run->ranks.at[f->r].rank, MAX_THREADS);
 		if (f->is_wait[i]) {
 			thread->waited_ns += launch->end_ns - launch->start_ns;
 			thread->waited_in = (int32_t)i;
