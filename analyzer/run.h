@@ -149,6 +149,7 @@ struct lw_collective { /* load: transport level */
 struct lw_step {
 	/* step */
 	int64_t start_ns, end_ns;
+	int64_t mark;                    /* the number that its step mark says; < 0 = it has none */
 	const char *excluded;            /* static text why it does not count, NULL = it counts */
 	uint32_t first_batch, n_batches; /* contiguous in rank->batches */
 	int64_t first_ready_ns, last_ready_ns; /* of this rank; LW_NS_UNKNOWN */
@@ -192,6 +193,8 @@ struct lw_rank {
 	lw_vec(struct lw_collective) collectives; /* by start_ns */
 	lw_vec(struct lw_step) steps;
 	lw_vec(int64_t) step_marks; /* LW_MARK_STEP times, ascending */
+	lw_vec(int64_t)
+		step_values; /* their numbers: what the user or the profiler calls the step; < 0 = none */
 	double setting[16];     /* by enum lw_setting: the last value in force, NAN = not known */
 	int setting_source[16]; /* enum lw_setting_source */
 	bool setting_changed;   /* autotune moved one during the run */
@@ -379,6 +382,19 @@ double lw_group_service_ns(
  * @computed_ns: one a rank. Return: false: not known. (reconstruct/late.c)
  */
 bool lw_run_computed(const struct lw_run *run, size_t s, int64_t *computed_ns);
+
+/**
+ * lw_group_last() - who came last to an operation that nobody leaves before all have entered, by the lengths of kernels: its own
+ * is the shortest. @ret_ns: by what the longest is longer. Return: index of the rank; LW_NONE: not known.
+ */
+int32_t lw_group_last(const struct lw_run *run, const struct lw_group *group, int64_t *ret_ns);
+
+/**
+ * lw_run_waited() - for how long the others waited for each rank in operations that it came last to, by the lengths of kernels:
+ * longest minus its own, mean a counted step. @ns, @n (such operations): one a rank.
+ * Return: false: not known. (reconstruct/late.c)
+ */
+bool lw_run_waited(const struct lw_run *run, double *ns, double *n);
 
 /** lw_net_slow_text() - the slow link and what it costs, one sentence. Return: @text, "": there is none. (network/slow_words.c) */
 const char *lw_net_slow_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES]);

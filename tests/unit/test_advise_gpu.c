@@ -60,7 +60,8 @@ static void assert_says(const char *text, const char *wanted)
 
 static void a_usual_job_and_one_without_gpus_are_left_alone(void **state)
 {
-	static const char *const ids[] = {"gpu.stream", "gpu.copies", "gpu.idle", "gpu.nccl"};
+	static const char *const ids[] = {
+		"gpu.stream", "gpu.copies", "gpu.idle", "gpu.host", "gpu.nccl"};
 	struct make_gpu gpu = make_gpu_job();
 
 	(void)state;
@@ -188,18 +189,18 @@ static void a_host_that_is_away_is_said_and_one_that_waits_is_not(void **state)
 	gpu.gap_ns = 4000000;
 	gpu.launch_ns = 20000;
 	gpu.copy_ns = 1000;
-	assert_says(advise_of(&gpu, 8, NULL, "gpu.idle"),
+	assert_says(advise_of(&gpu, 8, NULL, "gpu.host"),
 		"the GPU of rank 0 waits for a host that does something else");
 	assert_says(said, "DataLoader");
 	assert_null(strstr(said, "to launch:"));
 	gpu.launch_ns = 5000000;
-	assert_string_equal(advise_of(&gpu, 8, NULL, "gpu.idle"), "");
+	assert_string_equal(advise_of(&gpu, 8, NULL, "gpu.host"), "");
 	/* waits for the device all the time: what it costs is another matter */
 	gpu = make_gpu_job();
 	gpu.stall_ns = 6000000;
 	gpu.launch_ns = 50000;
 	assert_string_equal(
-		advise_of(&gpu, 8, "DELETE FROM kernel WHERE stream = 20;", "gpu.idle"), "");
+		advise_of(&gpu, 8, "DELETE FROM kernel WHERE stream = 20;", "gpu.host"), "");
 }
 
 /* It is launched when the framework and other ranks are ready. */
@@ -260,6 +261,29 @@ static void a_protocol_that_the_run_shows_to_be_faster_is_said(void **state)
 		"");
 }
 
+/* NCCL goes by the size: what is smaller and runs another way is not faster for it. */
+static void sizes_that_differ_show_no_protocol_to_be_faster(void **state)
+{
+	struct make_gpu gpu = make_gpu_job();
+
+	(void)state;
+	gpu.has_two_protocols = true;
+	/* both in [2^20, 2^21) */
+	assert_string_equal(
+		advise_of(&gpu, 40,
+			"UPDATE nccl_op SET bytes = CASE WHEN protocol = 2 THEN 1150000 ELSE 1990000 END;",
+			"gpu.nccl"),
+		"");
+	assert_says(advise_of(&gpu, 40, "UPDATE nccl_op SET bytes = 1990000;", "gpu.nccl"),
+		"NCCL ran allreduce of 1.90 MiB two ways");
+	/* nor do communicators of other ranks, and so other links */
+	assert_string_equal(
+		advise_of(&gpu, 40,
+			"UPDATE nccl_op SET bytes = 1990000, comm_key = comm_key + protocol;",
+			"gpu.nccl"),
+		"");
+}
+
 static void no_advice_claims_more_than_is_exposed(void **state)
 {
 	struct make_gpu gpu = make_gpu_job();
@@ -287,6 +311,7 @@ int main(void)
 		cmocka_unit_test(a_gap_that_communication_ends_is_not_the_hosts),
 		cmocka_unit_test(a_clock_that_heat_holds_down_is_said),
 		cmocka_unit_test(a_protocol_that_the_run_shows_to_be_faster_is_said),
+		cmocka_unit_test(sizes_that_differ_show_no_protocol_to_be_faster),
 		cmocka_unit_test(no_advice_claims_more_than_is_exposed),
 	};
 
