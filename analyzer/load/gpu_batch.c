@@ -426,9 +426,10 @@ int lw_load_gpu_batches(struct lw_run *run, struct lw_rank *rank)
 
 /* ---- steps -------------------------------------------------------------------------------------------- */
 
-struct first { /* kernels by their launch, from the last one back */
-	int64_t launched_ns,
-		start_ns; /* start: least of this one and all that were launched later */
+struct first { /* kernels by their launch */
+	int64_t launched_ns;
+	int64_t start_ns; /* the least of this one and all that were launched later */
+	int64_t end_ns;   /* the greatest of this one and all that were launched earlier */
 };
 
 static int compare_first(const void *a, const void *b)
@@ -454,21 +455,30 @@ int lw_load_gpu_marks(struct lw_rank *rank)
 		if (kernel->end_ns > last_end_ns)
 			last_end_ns = kernel->end_ns;
 		if (kernel->launch != LW_NONE)
-			list[n++] = (struct first){
-				gpu->launches.at[kernel->launch].start_ns, kernel->start_ns};
+			list[n++] = (struct first){gpu->launches.at[kernel->launch].start_ns,
+				kernel->start_ns, kernel->end_ns};
 	}
 	if (n * 2 > gpu->kernels.n) { /* else too few launches are known: the host's marks stay */
 		qsort(list, n, sizeof(*list), compare_first);
 		for (size_t i = n - 1; i > 0; i--)
 			if (list[i].start_ns < list[i - 1].start_ns)
 				list[i - 1].start_ns = list[i].start_ns;
+		for (size_t i = 1; i < n; i++)
+			if (list[i].end_ns < list[i - 1].end_ns)
+				list[i].end_ns = list[i - 1].end_ns;
 		lw_vec_foreach (mark, &rank->step_marks) {
+			bool is_end = rank->step_values.at[mark - rank->step_marks.at] < 0;
+
 			while (at < n && list[at].launched_ns < *mark)
 				at++;
-			if (at < n && list[at].start_ns > *mark)
+			if (is_end && at < n) { /* what comes next is launched after a pause */
+				if (at && list[at - 1].end_ns > *mark)
+					*mark = list[at - 1].end_ns;
+			} else if (at < n && list[at].start_ns > *mark) {
 				*mark = list[at].start_ns;
-			else if (at == n && last_end_ns > *mark)
+			} else if (at == n && last_end_ns > *mark) {
 				*mark = last_end_ns;
+			}
 		}
 	}
 	free(list);

@@ -57,6 +57,18 @@ static bool is_uncached(const struct lw_rank *rank, const struct lw_step *step)
 	return false;
 }
 
+/* Between a mark that ends a step and the next that begins one: evaluation, or a profiler that was off. */
+static void exclude_ended(struct lw_run *run, size_t n)
+{
+	const struct lw_rank *rank;
+
+	lw_vec_foreach (rank, &run->ranks)
+		for (size_t s = 0; s < n && s < rank->step_values.n; s++)
+			if (rank->step_values.at[s] < 0 &&
+				rank->steps.at[s].start_ns == rank->step_marks.at[s])
+				exclude(run, s, "pause: between the end of a step and the next");
+}
+
 static void exclude_warm_up(struct lw_run *run, const int64_t *lengths_ns, int64_t median_ns)
 {
 	const struct lw_rank *rank = &run->ranks.at[0];
@@ -179,6 +191,7 @@ int lw_step_exclude(struct lw_run *run)
 	/* The median of the newer half: warm-up must not judge itself. */
 	qsort(sorted_ns + n / 2, n - n / 2, sizeof(*sorted_ns), compare_ns);
 	median_ns = sorted_ns[n / 2 + (n - n / 2) / 2];
+	exclude_ended(run, n);
 	exclude_warm_up(run, lengths_ns, median_ns);
 	if (n > 1 && is_unfinished(run, n - 1))
 		exclude(run, n - 1, "incomplete: the run ended inside it");

@@ -200,6 +200,31 @@ def test_profiles_that_lack_something(folder):
             os.remove(os.path.join(folder, f"{name}.{end}"))
 
 
+def test_pause_of_a_profiler(folder):
+    """Two windows of one profiler, a second apart: what lies between them is no step, and no idle GPU of one."""
+    with open(os.path.join(DATA, "kineto", "rank0.json"), encoding="utf-8") as file:
+        trace = json.load(file)
+    trace["distributedInfo"]["world_size"] = 1
+    later = json.loads(json.dumps(trace["traceEvents"]))
+    for event in later:
+        event["ts"] = event.get("ts", 0) + 1000000
+        arguments = event.get("args", {})
+        for key in ("correlation", "External id"):
+            if key in arguments:
+                arguments[key] += 100000
+        if event.get("name", "").startswith("ProfilerStep#"):
+            event["name"] = f"ProfilerStep#{int(event['name'].split('#')[1]) + 20}"
+    with open(os.path.join(folder, "windows.json"), "w", encoding="utf-8") as file:
+        json.dump({**trace, "traceEvents": trace["traceEvents"] + [e for e in later if e.get("ph") != "M"]}, file)
+    assert lapwing("import", "windows.json", cwd=folder).returncode == 0
+    report = json.loads(lapwing("report", "--json", "windows.lapwing", cwd=folder).stdout)
+    print("steps of two windows:", report["steps"])
+    assert report["steps"]["n"] == 4 and report["steps"]["n_excluded"] == 1, report["steps"]
+    assert 0.9e6 < report["steps"]["step_ns"]["value"] < 1.2e6, report["steps"]
+    for end in ("json", "lapwing"):
+        os.remove(os.path.join(folder, f"windows.{end}"))
+
+
 def test_progress_is_for_terminals(folder):
     master, slave = pty.openpty()
     done = subprocess.run([LAPWING, "import", os.path.join(DATA, "horovod", "tl.json")], cwd=folder, stderr=slave,
@@ -219,6 +244,6 @@ def test_help(folder):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="lapwing-import-") as place:
         for test in (test_bad_input, test_incomplete_input, test_good_input, test_report, test_profiler_traces,
-                     test_profiles_that_lack_something, test_progress_is_for_terminals, test_help):
+                     test_profiles_that_lack_something, test_pause_of_a_profiler, test_progress_is_for_terminals, test_help):
             test(place)
     print("ok")
