@@ -139,6 +139,7 @@ static void print_process(sqlite3_stmt *row, struct lw_json *json)
 	const char *framework = lw_framework_name(sqlite3_column_int(row, 6));
 	const char *transport = lw_transport_name(sqlite3_column_int(row, 7));
 	char rank[48] = "no rank", duration[LW_UNIT_TEXT_BYTES] = "?";
+	char host[300] = ""; /* other tools' traces name none */
 
 	(void)json;
 	if (sqlite3_column_type(row, 1) != SQLITE_NULL)
@@ -147,9 +148,11 @@ static void print_process(sqlite3_stmt *row, struct lw_json *json)
 	if (sqlite3_column_type(row, 10) != SQLITE_NULL)
 		lw_ns_format((double)(sqlite3_column_int64(row, 10) - sqlite3_column_int64(row, 9)),
 			duration);
-	printf("  process    %s, pid %s on %s%s%s%s%s, %s, %s, %s events, %s lost\n", rank,
-		lw_store_column_text(row, 0), lw_store_column_text(row, 5), *framework ? ", " : "",
-		framework, *transport ? " over " : "", transport, duration,
+	if (strcmp(lw_store_column_text(row, 5), "unknown") != 0)
+		snprintf(host, sizeof(host), " on %s", lw_store_column_text(row, 5));
+	printf("  process    %s, pid %s%s%s%s%s%s, %s, %s, %s events, %s lost\n", rank,
+		lw_store_column_text(row, 0), host, *framework ? ", " : "", framework,
+		*transport ? " over " : "", transport, duration,
 		*lw_store_column_text(row, 11) ? lw_store_column_text(row, 11) : "end not recorded",
 		lw_store_column_text(row, 12), lw_store_column_text(row, 13));
 }

@@ -145,6 +145,9 @@ enum lw_nccl_flag {
 	LW_NCCL_FAILED = 1u << 3,   /* the call returned an error */
 	LW_NCCL_IN_GRAPH = 1u << 4, /* captured into a CUDA graph: runs when that is launched */
 	LW_NCCL_NO_BYTES = 1u << 5, /* its size could not be known */
+	LW_NCCL_WHOLE_BYTES =
+		1u
+		<< 6, /* of an all-to-all: what goes to all ranks, where a caller of NCCL counts for each */
 };
 
 enum lw_nccl_net_op { LW_NCCL_NET_QP = 1, LW_NCCL_NET_SOCKET = 2 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "analyzer/emit/summary.h"
-#include "analyzer/model/osf.h"
+#include "analyzer/reconstruct/volume.h"
 #include "tui/parts.h"
 
 struct occurrence {
@@ -87,18 +87,19 @@ static void add(const struct lw_run *run, const struct lw_group *group, struct l
 static void finish(const struct lw_run *run, struct lw_batch_row *row)
 {
 	const struct lw_group *group = &run->groups.at[row->group];
-	double n = (double)row->n;
+	double n = (double)row->n, size;
 
 	row->bytes /= n;
+	size = group->bytes ? lw_group_size_bytes(run, group) / (double)group->bytes * row->bytes
+			    : 0;
 	row->start_ns /= n;
 	row->agreed_ns /= n;
 	row->wire_ns /= n;
 	row->algbw_bytes_per_s =
-		row->wire_ns > 0 && row->bytes > 0 ? row->bytes / row->wire_ns * 1e9 : (double)NAN;
-	row->busbw_bytes_per_s =
-		group->op == LW_COLL_ALLREDUCE && group->n_wanted > 1
-			? lw_busbw_bytes_per_s(row->algbw_bytes_per_s, (int)group->n_wanted)
-			: (double)NAN;
+		row->wire_ns > 0 && size > 0 ? size / row->wire_ns * 1e9 : (double)NAN;
+	row->busbw_bytes_per_s = group->n_wanted > 1
+					 ? row->algbw_bytes_per_s * lw_group_bus_factor(group)
+					 : (double)NAN;
 }
 
 static bool is_wanted(const struct lw_run *run, const struct lw_batch *batch, int32_t step)

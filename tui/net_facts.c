@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/emit/report.h"
+#include "analyzer/emit/volume.h"
 #include "tui/net_rows.h"
 #include "tui/parts.h"
 
@@ -182,6 +183,7 @@ void lw_net_facts_draw(
 	const struct seen seen = {analysis->run, n_connections};
 	const struct lw_summary *summary = &analysis->summary;
 	bool is_one_view = analysis->run->is_import;
+	char ring_note[128];
 	const struct {
 		const char *name;
 		const struct lw_figure *figure;
@@ -189,9 +191,9 @@ void lw_net_facts_draw(
 		const char *note;
 	} facts[] = {
 		{"bytes a step", &summary->bytes_per_step, lw_bytes_format,
-			"of gradients, each rank"},
+			lw_volume_note(analysis->run, LW_VOLUME_BYTES)},
 		{"a ring would send", &summary->expected_bytes_per_step, lw_bytes_format,
-			"a step and rank: 2(N-1)/N of the bytes"},
+			ring_note},
 		{"sent / ring", &summary->sent_ratio, lw_percent_format,
 			isnan(summary->rdma_bytes_per_step.value)
 				? "on sockets, counted steps"
@@ -201,12 +203,15 @@ void lw_net_facts_draw(
 		{"algbw", &summary->algbw_bytes_per_s, lw_rate_format,
 			is_one_view ? "one rank's own times, waiting included"
 				    : "last rank in to last rank out"},
-		{"busbw", &summary->busbw_bytes_per_s, lw_rate_format, "algbw x 2(N-1)/N"},
+		{"busbw", &summary->busbw_bytes_per_s, lw_rate_format,
+			lw_volume_note(analysis->run, LW_VOLUME_BUSBW)},
 	};
 	enum { N_FACTS = sizeof(facts) / sizeof(facts[0]) };
 	const struct lw_run *run = analysis->run;
 	char text[LW_UNIT_TEXT_BYTES];
 
+	snprintf(ring_note, sizeof(ring_note), "a step and rank: %s",
+		lw_volume_note(run, LW_VOLUME_RING));
 	lw_pane_rule(pane, 0, "collectives and network");
 	for (int i = 0; i < N_FACTS; i++) {
 		double value = facts[i].figure->value;

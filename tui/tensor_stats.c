@@ -9,6 +9,7 @@
 #include "tui/batch_rows.h"
 #include "tui/parts.h"
 #include "tui/tensor_unsent.h"
+#include "tui/timeline.h"
 #include "tui/track.h"
 
 struct making {
@@ -113,6 +114,27 @@ static int add_rank(struct making *making, size_t r)
 
 /* ---- over the ranks ----------------------------------------------------------------------------- */
 
+/* Across clocks nobody knows who queued it last, but lengths of kernels tell who entered it last. */
+static void add_entry(struct making *making, const struct lw_group *group)
+{
+	const struct lw_run *run = making->run;
+	const struct lw_timeline_order order = lw_timeline_order(run, group);
+	size_t r = 0;
+	const struct lw_batch *batch = lw_group_any_batch(run, group, &r);
+
+	if (!order.is_entry || order.first == LW_NONE)
+		return;
+	for (uint32_t i = 0; i < batch->n_members; i++) {
+		uint32_t tensor = run->ranks.at[r].members.at[batch->first_member + i].tensor;
+
+		making->n_spreads[tensor]++;
+		making->n_last[(size_t)tensor * run->ranks.n + (size_t)order.last] +=
+			order.late_ns > 0;
+		making->stats[tensor].spread_ns += (double)order.late_ns;
+		making->stats[tensor].is_entry = true;
+	}
+}
+
 /* Who queued the @i-th tensor of @group last. */
 static void add_last(struct making *making, const struct lw_group *group, uint32_t i)
 {
@@ -156,6 +178,7 @@ static bool is_step_counted(const struct lw_run *run, const struct lw_group *gro
 static void add_groups(struct making *making)
 {
 	const struct lw_run *run = making->run;
+	bool is_one_clock = lw_run_is_one_clock(run);
 
 	for (size_t g = 0; g < run->groups.n && run->ranks.n > 1; g++) {
 		const struct lw_group *group = &run->groups.at[g];
@@ -163,7 +186,11 @@ static void add_groups(struct making *making)
 			making->phases.spans + making->phases.first_span[g];
 		const struct lw_batch *batch = lw_group_batch(run, group, 0);
 
-		if (!batch || group->n_ranks < 2 || !is_step_counted(run, group))
+		if (group->n_ranks < 2 || !is_step_counted(run, group))
+			continue;
+		if (!is_one_clock)
+			add_entry(making, group);
+		if (!batch || !is_one_clock)
 			continue;
 		for (uint32_t i = 0; i < batch->n_members; i++)
 			if (spans[i].last_ns != LW_NS_UNKNOWN)

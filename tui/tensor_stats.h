@@ -13,7 +13,8 @@ struct lw_tensor_stats {
 	uint64_t n;      /* times that some rank sent it in a counted step; 0: never */
 	double bytes;    /* NAN: not known */
 	double ready_ns; /* queued, after the step began on that rank; n 0: its gradient complete */
-	double spread_ns; /* last rank's moment of queueing after the first's */
+	double spread_ns; /* last rank's moment of queueing, or entering, after the first's */
+	bool is_entry; /* ranks are on different clocks: spread and last are of entering, as kernels tell */
 	int32_t last_rank; /* index of who queued it last most often; LW_NONE: nobody, or not known */
 	double last_frac; /* of its operations; 0: no rank is ever later; NAN: not known */
 	double negotiate_ns, late_ns, wait_ns, allreduce_ns, entry_ns, misc_ns;

@@ -61,9 +61,11 @@ void lw_tensor_print(const struct lw_run *run, uint32_t index, const struct lw_t
 						: "no rank is later than another.");
 	else
 		fprintf(out,
-			"the last rank %s after the first; rank %d was last in %.0f %% of the steps.\n",
+			"the last rank %s%s after the first; rank %d was last in %.0f %% of the %s.\n",
+			stats->is_entry ? "entered it " : "",
 			lw_ns_or_unknown(stats->spread_ns, text[1]),
-			run->ranks.at[stats->last_rank].rank, 100 * stats->last_frac);
+			run->ranks.at[stats->last_rank].rank, 100 * stats->last_frac,
+			stats->is_entry ? "operations, by its kernels" : "steps");
 	fprintf(out, "NEGOTIATE %s, WAIT %s, ", lw_ns_or_unknown(stats->negotiate_ns, text[0]),
 		lw_ns_or_unknown(stats->wait_ns, text[1]));
 	fprintf(out, "ALLREDUCE %s, MISC %s (means).\n",

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* timeline_details.c - what is said of the selected collective. */
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
-#include "analyzer/model/osf.h"
+#include "analyzer/reconstruct/volume.h"
 #include "base/units.h"
 #include "tui/timeline.h"
 
@@ -225,11 +226,11 @@ static void say_rate(const struct lw_timeline *timeline, const struct lw_group *
 				     : "its size is 0 or was not recorded");
 		return;
 	}
-	algbw = (double)group->bytes / service_ns * 1e9;
+	algbw = lw_group_size_bytes(run, group) / service_ns * 1e9;
 	n = add(text, 0, "algbw %s", lw_rate_format(algbw, rate));
-	if (group->op == LW_COLL_ALLREDUCE && group->n_wanted > 1)
+	if (!isnan(lw_group_bus_factor(group)) && group->n_wanted > 1)
 		n = add(text, n, "  busbw %s",
-			lw_rate_format(lw_busbw_bytes_per_s(algbw, (int)group->n_wanted), rate));
+			lw_rate_format(algbw * lw_group_bus_factor(group), rate));
 	add(text, n, "  measured, %s",
 		timeline->lanes.is_one_clock ? "last start to last end"
 					     : "the shortest rank's time");

@@ -106,11 +106,15 @@ static const char *how_text(const void *context, size_t row, char text[LW_TABLE_
 	return isfinite(figure->value) ? lw_how_name(figure->how) : "not known";
 }
 
+static const char *note_of(const struct lw_model_state *state, size_t row)
+{
+	return lw_fit_figure_note(state->analysis->run, figure_order[row]);
+}
+
 static const char *what_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
-	(void)context;
 	(void)text;
-	return lw_fit_figure_note(figure_order[row]);
+	return note_of(context, row);
 }
 
 static enum lw_style value_style(const void *context, size_t row)
@@ -178,8 +182,7 @@ static void draw_figures(struct lw_model_state *state, struct lw_pane pane)
 	if (row == SIZE_MAX || y >= pane.height)
 		return;
 	lw_pane_fill(pane, 0, y++, pane.width, LW_STYLE_DIM, lw_glyph(pane.cells, LW_GLYPH_LINE));
-	y += lw_pane_wrap(
-		pane, 1, y, pane.width - 2, LW_STYLE_TEXT, lw_fit_figure_note(figure_order[row]));
+	y += lw_pane_wrap(pane, 1, y, pane.width - 2, LW_STYLE_TEXT, note_of(state, row));
 	if (!figure_of(state, row)->why)
 		return;
 	snprintf(why, sizeof(why), "%s%s", has_caveat(figure_of(state, row)) ? "! " : "",
@@ -290,7 +293,7 @@ static int write_figures(const struct lw_model_state *state, FILE *out)
 			fprintf(out, isfinite(values[i]) ? ",%.9g" : ",", values[i]);
 		fprintf(out, ",%s,\"%s%s%s\"\n",
 			isfinite(figure->value) ? lw_how_name(figure->how) : "not known",
-			lw_fit_figure_note(figure_order[row]), figure->why ? "; " : "",
+			note_of(state, row), figure->why ? "; " : "",
 			figure->why ? figure->why : "");
 	}
 	return ferror(out) ? lw_fail(LW_ERR_IO, "cannot write") : LW_OK;

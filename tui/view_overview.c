@@ -36,6 +36,11 @@ static const struct {
 	[LW_EXPOSED_IDLE] = {"idle", LW_LANE_IDLE},
 };
 
+static const char *name_of(int part, bool has_waits)
+{
+	return part == LW_EXPOSED_WIRE && has_waits ? "wire or waiting" : looks[part].name;
+}
+
 /* Of one rank, or the mean of all where @rank is NULL. Unknown parts are not there. Return: their sum. */
 static double parts_of(const struct lw_summary *summary, const struct lw_rank_summary *rank,
 	struct lw_bar_part parts[LW_EXPOSED_PARTS])
@@ -70,10 +75,14 @@ static void draw_length(const struct lw_summary *summary, struct lw_pane pane)
 	if (is_skewed)
 		x += lw_pane_print(pane, x, 0, LW_STYLE_STRONG, ", most take %s",
 			lw_ns_or_unknown(most_ns, step));
-	n = snprintf(text, sizeof(text), "%s 95 %%: %s to %s", is_skewed ? "mean" : "mean,",
-		lw_ns_or_unknown(mean->low, low), lw_ns_or_unknown(mean->high, high));
+	if (isnan(mean->low))
+		n = snprintf(text, sizeof(text), "no interval");
+	else
+		n = snprintf(text, sizeof(text), "%s 95 %%: %s to %s", is_skewed ? "mean" : "mean,",
+			lw_ns_or_unknown(mean->low, low), lw_ns_or_unknown(mean->high, high));
 	ends[1] = n;
-	n += snprintf(text + n, sizeof(text) - (size_t)n, "; %zu steps", summary->n_steps);
+	n += snprintf(text + n, sizeof(text) - (size_t)n, "; %zu step%s", summary->n_steps,
+		summary->n_steps == 1 ? "" : "s");
 	ends[0] = n;
 	snprintf(text + n, sizeof(text) - (size_t)n, ", %zu left out", summary->n_excluded);
 	for (int i = 0; i < 2 && x + 3 + lw_text_width(text) > pane.width; i++)
@@ -111,6 +120,7 @@ static int draw_bar(const struct lw_brief *brief, struct lw_pane pane, int y)
 	double whole_ns = parts_of(summary, NULL, parts);
 	/* it was not recorded when ranks wait */
 	bool is_bound = summary->exposed_ns.how == LW_ASSUMED;
+	bool has_waits = lw_summary_exposed(summary, NULL).has_waits;
 	int x = 1, lines = 2;
 
 	if (!(whole_ns > 0))
@@ -121,12 +131,15 @@ static int draw_bar(const struct lw_brief *brief, struct lw_pane pane, int y)
 		/* what follows computing is what is exposed, by what went on then */
 		const char *lead = i != 1 ? "" : is_bound ? "exposed, at most: " : "exposed: ";
 		char number[LW_UNIT_TEXT_BYTES], text[64];
+		/* waiting for slower ranks is then in what follows, if there is any */
+		bool is_unsaid = i == LW_EXPOSED_AGREE && has_waits && !(parts[i].amount > 0);
 		int width;
 
 		snprintf(text, sizeof(text), "%s%s %s%s",
-			brief->is_gpu_time && i == LW_EXPOSED_COMPUTE ? "GPU " : "", looks[i].name,
+			brief->is_gpu_time && i == LW_EXPOSED_COMPUTE ? "GPU " : "",
+			name_of(i, has_waits),
 			is_bound && i == LW_EXPOSED_COMPUTE ? "at least " : "",
-			lw_ns_or_unknown(parts[i].amount, number));
+			lw_ns_or_unknown(is_unsaid ? (double)NAN : parts[i].amount, number));
 		width = 2 + lw_text_width(text);
 		if (x > 1 && x + lw_text_width(lead) + width > pane.width - 1) {
 			x = 1;

@@ -356,11 +356,12 @@ static void draw_heading(struct lw_view *view, struct lw_pane pane)
 				? ""
 				: ", left out of means");
 	else if (state->side == BY_RANK)
-		snprintf(text, sizeof(text), "By rank: mean of %zu steps  ([ ] one of them)",
-			summary->n_steps);
+		snprintf(text, sizeof(text), "By rank: mean of %zu step%s  ([ ] one of them)",
+			summary->n_steps, summary->n_steps == 1 ? "" : "s");
 	else
-		snprintf(text, sizeof(text), "By tensor: mean over %zu steps and %zu rank%s",
-			summary->n_steps, run->ranks.n, run->ranks.n == 1 ? "" : "s");
+		snprintf(text, sizeof(text), "By tensor: mean over %zu step%s and %zu rank%s",
+			summary->n_steps, summary->n_steps == 1 ? "" : "s", run->ranks.n,
+			run->ranks.n == 1 ? "" : "s");
 	lw_pane_heading(pane, &state->tables[state->side], LW_STYLE_STRONG, text);
 	for (size_t i = 0; i < sides[state->side].n_lanes; i++)
 		parts[i] = (struct lw_bar_part){sides[state->side].lanes[i], 0};

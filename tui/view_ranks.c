@@ -350,7 +350,8 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	char text[LW_TABLE_TEXT_BYTES];
 
 	follow(view);
-	snprintf(text, sizeof(text), "Ranks: mean of %zu steps%s%s%s", summary->n_steps,
+	snprintf(text, sizeof(text), "Ranks: mean of %zu step%s%s%s%s", summary->n_steps,
+		summary->n_steps == 1 ? "" : "s",
 		lw_gpu_is_time(state->rows.run) ? ", compute on the GPU" : "",
 		summary->exposed_ns.how == LW_ASSUMED ? ", exposed at most (assumed)" : "",
 		state->rows.run->n_missing_ranks ? "; ranks are missing, see the log" : "");

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/gpu_words.h"
 #include "tui/app.h"
 #include "tui/parts.h"
 #include "tui/tensor_columns.h"
@@ -194,8 +195,8 @@ static void describe_tensors(
 
 	for (size_t t = 0; t < rows->run->tensors.n; t++)
 		n_unsent += rows->stats[t].n == 0;
-	n = snprintf(text, LW_TABLE_TEXT_BYTES, "Tensors: mean of %zu steps, %zu rank%s", n_steps,
-		n_ranks, n_ranks == 1 ? "" : "s");
+	n = snprintf(text, LW_TABLE_TEXT_BYTES, "Tensors: mean of %zu step%s, %zu rank%s", n_steps,
+		n_steps == 1 ? "" : "s", n_ranks, n_ranks == 1 ? "" : "s");
 	if (n_unsent) /* parameters of DDP go in buckets; broadcasts come before the first step */
 		snprintf(text + n, LW_TABLE_TEXT_BYTES - (size_t)n, "; %zu not sent as such (-)",
 			n_unsent);
@@ -211,13 +212,18 @@ static void draw_heading(struct lw_view *view, struct lw_pane pane)
 	const struct state *state = view->state;
 	const struct lw_summary *summary = &view->data->analysis->summary;
 	const struct lw_run *run = view->data->analysis->run;
+	const char *note = notes[state->side];
 	char text[LW_TABLE_TEXT_BYTES];
 
+	if (state->side == TENSORS && state->rows[TENSORS].carriers)
+		note = "ready: queued (a parameter: complete) after the step began; goes in: bucket";
+	else if (state->side == TENSORS && lw_gpu_is_time(run) && !lw_run_is_one_clock(run))
+		note = "ready: its data was there; spread, last rank: who entered it, by lengths of kernels";
 	if (state->side == TENSORS)
 		describe_tensors(state, summary->n_steps, text);
 	else if (state->side == PATTERNS)
-		snprintf(text, sizeof(text), "Batches as they recur: mean of %zu steps",
-			summary->n_steps);
+		snprintf(text, sizeof(text), "Batches as they recur: mean of %zu step%s",
+			summary->n_steps, summary->n_steps == 1 ? "" : "s");
 	else
 		snprintf(text, sizeof(text),
 			lw_run_n_steps(run) ? "Batches of step %d%s  ([ ] another step)"
@@ -227,10 +233,7 @@ static void draw_heading(struct lw_view *view, struct lw_pane pane)
 				? ""
 				: ", left out of means");
 	lw_pane_heading(pane, &state->tables[state->side], LW_STYLE_STRONG, text);
-	lw_pane_text(pane, 1, 1, pane.width - 2, LW_STYLE_DIM,
-		state->side == TENSORS && state->rows[TENSORS].carriers
-			? "ready: queued (a parameter: complete) after the step began; goes in: bucket"
-			: notes[state->side]);
+	lw_pane_text(pane, 1, 1, pane.width - 2, LW_STYLE_DIM, note);
 }
 
 static void draw(struct lw_view *view, struct lw_pane pane)

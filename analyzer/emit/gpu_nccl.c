@@ -57,7 +57,7 @@ static int add_call(struct rows *rows, const struct lw_nccl_call *call, bool is_
 static int add_served(struct rows *rows, const struct lw_nccl_served *served)
 {
 	int32_t row = row_of(rows, served->op, served->algorithm, served->protocol);
-	double size = lw_nccl_size(served->op, served->bytes, served->n_ranks);
+	double size = served->size_bytes;
 	double factor = lw_nccl_bus_factor(served->op, served->n_ranks);
 	struct sums *sums;
 

@@ -51,8 +51,8 @@ static void print_ranks(FILE *out, const struct lw_gpu_summary *summary, int32_t
 		return;
 	if (n_steps)
 		fprintf(out,
-			"GPU (kernels alone; mean of %zu steps; compute + exposed + idle = step)\n",
-			n_steps);
+			"GPU (kernels alone; mean of %zu step%s; compute + exposed + idle = step)\n",
+			n_steps, n_steps == 1 ? "" : "s");
 	else
 		fputs("GPU (kernels alone; from the first of a rank to its last)\n", out);
 	fprintf(out, "  %4s %10s %10s %10s %10s %10s %10s\n", "rank", "compute", "comm", "hidden",

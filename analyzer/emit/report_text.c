@@ -11,6 +11,7 @@
 #include "analyzer/emit/gpu.h"
 #include "analyzer/emit/quality.h"
 #include "analyzer/emit/report.h"
+#include "analyzer/emit/volume.h"
 #include "analyzer/emit/wrap.h"
 #include "base/units.h"
 
@@ -46,16 +47,19 @@ static double mean_step_ns(const struct lw_summary *summary)
 
 static void print_exposed(FILE *out, const struct lw_summary *summary)
 {
-	static const struct {
+	const struct lw_exposed exposed = lw_summary_exposed(summary, NULL);
+	const struct {
 		enum lw_exposed_part part;
 		const char *what;
 	} causes[] = {
 		{LW_EXPOSED_AGREE, "for slower ranks and to agree"},
 		{LW_EXPOSED_WAIT, "for the cycle or behind other operations"},
-		{LW_EXPOSED_WIRE, "on the wire"},
+		{LW_EXPOSED_WIRE,
+			exposed.has_waits
+				? "in collectives: on the wire, or waiting for ranks that came later"
+				: "on the wire"},
 		{LW_EXPOSED_MISC, "in copies and set-up"},
 	};
-	struct lw_exposed exposed = lw_summary_exposed(summary, NULL);
 	char text[512], number[LW_UNIT_TEXT_BYTES], mean[LW_UNIT_TEXT_BYTES];
 	const char *separator = ":";
 	int n;
@@ -219,8 +223,8 @@ static void print_ranks(
 	const struct lw_rank_summary *rank;
 	char text[7][LW_UNIT_TEXT_BYTES];
 
-	fprintf(out, "Where a step goes (mean of %zu steps; compute + exposed + idle = step)\n",
-		analysis->summary.n_steps);
+	fprintf(out, "Where a step goes (mean of %zu step%s; compute + exposed + idle = step)\n",
+		analysis->summary.n_steps, analysis->summary.n_steps == 1 ? "" : "s");
 	fprintf(out, "  %4s %10s %10s %10s %10s %12s\n", "rank", "step", "compute", "exposed",
 		"idle", "hidden comm");
 	lw_vec_foreach (rank, &analysis->summary.ranks)
@@ -326,23 +330,24 @@ static const char *plain_format(double value, char text[LW_UNIT_TEXT_BYTES])
 	return text;
 }
 
-static void print_traffic(FILE *out, const struct lw_summary *summary)
+static void print_traffic(FILE *out, const struct lw_run *run, const struct lw_summary *summary)
 {
 	fputs("Collectives and network, per step\n", out);
 	print_figure(
 		out, "batches", summary->batches_per_step, plain_format, "operations executed");
-	print_figure(
-		out, "bytes", summary->bytes_per_step, lw_bytes_format, "of gradients, each rank");
+	print_figure(out, "bytes", summary->bytes_per_step, lw_bytes_format,
+		lw_volume_note(run, LW_VOLUME_BYTES));
 	print_figure(out, "algbw", summary->algbw_bytes_per_s, lw_rate_format,
 		"last rank in to last rank out");
-	print_figure(out, "busbw", summary->busbw_bytes_per_s, lw_rate_format, "algbw x 2(N-1)/N");
+	print_figure(out, "busbw", summary->busbw_bytes_per_s, lw_rate_format,
+		lw_volume_note(run, LW_VOLUME_BUSBW));
 	print_figure(
 		out, "sent on sockets", summary->sent_bytes_per_step, lw_bytes_format, "each rank");
 	if (!isnan(summary->rdma_bytes_per_step.value))
 		print_figure(out, "sent by RDMA", summary->rdma_bytes_per_step, lw_bytes_format,
 			"each rank");
 	print_figure(out, "a ring would send", summary->expected_bytes_per_step, lw_bytes_format,
-		"2(N-1)/N of the bytes");
+		lw_volume_note(run, LW_VOLUME_RING));
 	print_figure(out, "sent / ring", summary->sent_ratio, plain_format, "");
 	print_figure(out, "TCP_INFO / sent", summary->tcp_acked_ratio, plain_format,
 		"acknowledged, by the kernel's count, over the whole run");
@@ -488,7 +493,7 @@ void lw_report_text(
 	if (options->with_steps)
 		print_steps(out, analysis, options);
 	if (summary->n_steps) {
-		print_traffic(out, summary);
+		print_traffic(out, analysis->run, summary);
 		print_scaling(out, analysis);
 		print_stragglers(out, analysis->run, summary);
 	}

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/emit/volume.h"
 #include "analyzer/model/osf.h"
 #include "analyzer/simulate/stats.h"
 
@@ -19,7 +20,9 @@ static struct lw_figure exact(double value, enum lw_how how)
 	return (struct lw_figure){value, value, value, how, NULL};
 }
 
-/* Mean of @values and its interval; any NAN among them: not known. */
+static const char one_step[] = "no interval: one step only";
+
+/* Mean of @values and its interval, which one value has not; any NAN among them: not known. */
 static struct lw_figure mean_of(const double *values, size_t n, const char *why)
 {
 	struct lw_figure figure = unknown(why);
@@ -29,7 +32,8 @@ static struct lw_figure mean_of(const double *values, size_t n, const char *why)
 		sum += values[i];
 	if (!n || isnan(sum))
 		return figure;
-	figure = exact(sum / (double)n, LW_MEASURED);
+	figure = (struct lw_figure){sum / (double)n, NAN, NAN, LW_MEASURED, NULL};
+	figure.why = n < 2 ? one_step : NULL;
 	if (n < 2)
 		return figure;
 	for (size_t i = 0; i < n; i++)
@@ -54,7 +58,8 @@ static struct lw_figure ratio_of(
 	}
 	if (isnan(part) || !(whole > 0))
 		return figure;
-	figure = exact(part / whole, LW_MEASURED);
+	figure = (struct lw_figure){part / whole, NAN, NAN, LW_MEASURED, NULL};
+	figure.why = n < 2 ? one_step : NULL;
 	if (n < 2)
 		return figure;
 	for (size_t i = 0; i < n; i++)
@@ -158,15 +163,21 @@ static bool is_assumed(const struct lw_run *run)
 static void assume_upper(struct lw_figure *figure)
 {
 	figure->how = LW_ASSUMED;
-	if (!isnan(figure->value))
-		figure->low = 0;
+	if (isnan(figure->value))
+		return;
+	figure->low = 0;
+	if (isnan(figure->high)) /* of one step: it is the bound itself */
+		figure->high = figure->value;
 }
 
 static void assume_lower(struct lw_figure *figure, double high)
 {
 	figure->how = LW_ASSUMED;
-	if (!isnan(figure->value))
-		figure->high = high;
+	if (isnan(figure->value))
+		return;
+	figure->high = high;
+	if (isnan(figure->low))
+		figure->low = figure->value;
 }
 
 static void assume_rank(struct lw_rank_summary *rank)
@@ -218,6 +229,7 @@ static int summarize_steps(struct lw_run *run, struct lw_summary *summary)
 		summary->step_ns = exact(0, LW_MEASURED);
 		lw_stats_step(lengths, n, &summary->step_ns.value, &summary->step_ns.low,
 			&summary->step_ns.high);
+		summary->step_ns.why = n < 2 ? one_step : NULL;
 	}
 	for (size_t r = 0; r < run->ranks.n; r++) {
 		struct lw_rank_summary rank;
@@ -232,51 +244,6 @@ static int summarize_steps(struct lw_run *run, struct lw_summary *summary)
 	}
 	free(lengths);
 	return LW_OK;
-}
-
-/* ---- collectives --------------------------------------------------------------------------------- */
-
-/* The step of a group, LW_NONE when it is outside of all. */
-static int32_t step_of(const struct lw_run *run, const struct lw_group *group)
-{
-	for (size_t r = 0; r < run->ranks.n; r++)
-		if (group->batch_of_rank[r] != LW_NONE)
-			return run->ranks.at[r].batches.at[group->batch_of_rank[r]].step;
-	return LW_NONE;
-}
-
-static void summarize_collectives(const struct lw_run *run, struct lw_summary *summary)
-{
-	double n = 0, bytes = 0, service_ns = 0, n_steps = (double)summary->n_steps;
-	bool one_clock = lw_run_is_one_clock(run);
-	const struct lw_group *group;
-
-	summary->batches_per_step = summary->bytes_per_step = summary->algbw_bytes_per_s =
-		summary->busbw_bytes_per_s = unknown("no step was found that counts");
-	if (!summary->n_steps)
-		return;
-	lw_vec_foreach (group, &run->groups) {
-		int32_t step = step_of(run, group);
-
-		if (step == LW_NONE || !lw_summary_is_counted(run, (size_t)step))
-			continue;
-		n++;
-		bytes += (double)group->bytes;
-		service_ns += lw_group_service_ns(run, group, one_clock);
-	}
-	summary->batches_per_step = exact(n / n_steps, LW_MEASURED);
-	summary->bytes_per_step = exact(bytes / n_steps, LW_MEASURED);
-	if (service_ns > 0 && run->n_missing_ranks == 0) {
-		double algbw = bytes / service_ns * 1e9;
-
-		summary->algbw_bytes_per_s = exact(algbw, LW_MEASURED);
-		summary->busbw_bytes_per_s =
-			exact(lw_busbw_bytes_per_s(algbw, run->size), LW_MEASURED);
-	} else {
-		summary->algbw_bytes_per_s = summary->busbw_bytes_per_s =
-			unknown(n ? "a rank is missing: nobody knows when the last one entered"
-				  : "no collective operation was recorded in the steps");
-	}
 }
 
 /* ---- network --------------------------------------------------------------------------------------- */
@@ -300,6 +267,8 @@ static void compare_with_ring(struct lw_summary *summary, double sent)
 	if (sent < mostly_elsewhere_frac * summary->expected_bytes_per_step.value)
 		summary->sent_ratio = unknown(
 			"next to nothing went over TCP or libibverbs: shared memory, or RDMA that neither sees, carried the gradients");
+	else if (isnan(summary->expected_bytes_per_step.value))
+		summary->sent_ratio = summary->expected_bytes_per_step;
 	else if (summary->expected_bytes_per_step.value > 0)
 		summary->sent_ratio =
 			exact(sent / summary->expected_bytes_per_step.value, LW_MEASURED);
@@ -346,15 +315,12 @@ static void summarize_network(const struct lw_run *run, struct lw_summary *summa
 		summary->tcp_acked_ratio = exact(acked / acked_of, LW_MEASURED);
 	summary->sent_bytes_per_step = summary->sent_ratio =
 		unknown("no TCP connection of this run was seen sending");
-	summary->expected_bytes_per_step = unknown("no step was found that counts");
 	summary->rdma_bytes_per_step = unknown("no RDMA between ranks was seen");
 	if (!summary->n_steps && sent_in_all > 0)
 		summary->sent_bytes_per_step = summary->sent_ratio =
 			summary->expected_bytes_per_step;
 	if (!summary->n_steps)
 		return;
-	summary->expected_bytes_per_step =
-		exact(lw_ring_wire_bytes(summary->bytes_per_step.value, run->size), LW_ASSUMED);
 	if (rdma > 0) {
 		summary->rdma_bytes_per_step = exact(rdma, LW_MEASURED);
 		compare_with_ring(summary, rdma);
@@ -424,8 +390,10 @@ static int summarize_stragglers(const struct lw_run *run, struct lw_summary *sum
 			.late_ns = mean_of(late + r * n, at, NULL),
 			.last_ns = n_last[r] ? last_ns[r] / (double)n_last[r] : (double)NAN};
 
+		double least_ns = at > 1 ? straggler.late_ns.low : straggler.late_ns.value;
+
 		straggler.is_persistent = at > 1 && straggler.steps_frac >= most_steps_frac;
-		if (straggler.late_ns.low > worth_telling_frac * summary->step_ns.value &&
+		if (least_ns > worth_telling_frac * summary->step_ns.value &&
 			straggler.steps_frac > 0.5 / (double)n_ranks)
 			status = lw_vec_push(&summary->stragglers, straggler);
 	}
@@ -465,7 +433,7 @@ static void summarize_model(const struct lw_run *run, const struct lw_fit *fit,
 		summary->sf.value = lw_sf_weak(baseline_step_ns, summary->step_ns.value);
 		summary->sf.low = lw_sf_weak(baseline_step_ns, summary->step_ns.high);
 		summary->sf.high = lw_sf_weak(baseline_step_ns, summary->step_ns.low);
-		summary->sf.why = NULL;
+		summary->sf.why = summary->step_ns.why;
 	}
 }
 
@@ -482,7 +450,7 @@ int lw_summarize(struct lw_run *run, const struct lw_fit *fit, double baseline_s
 		lw_summary_done(ret_summary);
 		return status;
 	}
-	summarize_collectives(run, ret_summary);
+	lw_volume_summarize(run, ret_summary);
 	summarize_network(run, ret_summary);
 	summarize_model(run, fit, baseline_step_ns, ret_summary);
 	return LW_OK;
@@ -492,23 +460,27 @@ static struct lw_exposed exposed_of(const struct lw_rank_summary *rank)
 {
 	double entry_ns = isnan(rank->exposed_entry_ns.value) ? 0 : rank->exposed_entry_ns.value;
 
-	return (struct lw_exposed){{
-		[LW_EXPOSED_COMPUTE] = rank->compute_ns.value,
-		[LW_EXPOSED_AGREE] = rank->exposed_negotiate_ns.value + entry_ns,
-		[LW_EXPOSED_WAIT] = rank->exposed_wait_ns.value,
-		[LW_EXPOSED_WIRE] = rank->exposed_allreduce_ns.value - entry_ns,
-		[LW_EXPOSED_MISC] = rank->exposed_misc_ns.value,
-		[LW_EXPOSED_IDLE] = rank->idle_ns.value,
-	}};
+	return (struct lw_exposed){
+		{
+			[LW_EXPOSED_COMPUTE] = rank->compute_ns.value,
+			[LW_EXPOSED_AGREE] = rank->exposed_negotiate_ns.value + entry_ns,
+			[LW_EXPOSED_WAIT] = rank->exposed_wait_ns.value,
+			[LW_EXPOSED_WIRE] = rank->exposed_allreduce_ns.value - entry_ns,
+			[LW_EXPOSED_MISC] = rank->exposed_misc_ns.value,
+			[LW_EXPOSED_IDLE] = rank->idle_ns.value,
+		},
+		isnan(rank->exposed_entry_ns.value)};
 }
 
 struct lw_exposed lw_summary_exposed(
 	const struct lw_summary *summary, const struct lw_rank_summary *rank)
 {
-	struct lw_exposed mean;
+	struct lw_exposed mean = {.has_waits = false};
 
 	if (rank)
 		return exposed_of(rank);
+	for (size_t r = 0; r < summary->ranks.n; r++)
+		mean.has_waits |= exposed_of(&summary->ranks.at[r]).has_waits;
 	for (int i = 0; i < LW_EXPOSED_PARTS; i++) {
 		double sum_ns = 0, n = 0;
 

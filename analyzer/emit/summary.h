@@ -100,7 +100,7 @@ enum lw_exposed_part {
 	LW_EXPOSED_COMPUTE, /* not exposed */
 	LW_EXPOSED_AGREE, /* NEGOTIATE, and where it is known entry: the last rank is not there yet */
 	LW_EXPOSED_WAIT,
-	LW_EXPOSED_WIRE, /* ALLREDUCE less entry */
+	LW_EXPOSED_WIRE, /* ALLREDUCE less entry; see has_waits */
 	LW_EXPOSED_MISC,
 	LW_EXPOSED_IDLE, /* neither */
 	LW_EXPOSED_PARTS
@@ -108,6 +108,7 @@ enum lw_exposed_part {
 
 struct lw_exposed {
 	double part_ns[LW_EXPOSED_PARTS]; /* NAN = not known */
+	bool has_waits; /* entry is not known of some rank: WIRE holds waiting for ranks that came later */
 };
 
 /** lw_summary_exposed() - of @rank; NULL: mean over the ranks that know theirs. */

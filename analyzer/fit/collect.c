@@ -216,6 +216,11 @@ static enum lw_fit_cost_kind kind_of(int op)
 	}
 }
 
+bool lw_fit_has_costs(const struct lw_run *run)
+{
+	return !run->n_missing_ranks || !run->is_plain; /* a framework agrees before */
+}
+
 /* The wire before an operation is idle since the latest end of all that began earlier. */
 static int take_groups(struct collecting *c)
 {
@@ -374,7 +379,7 @@ static int collect_all(struct collecting *c)
 		take_idle_rounds(c, r);
 		status = take_copies(c, rank);
 	}
-	if (status == LW_OK)
+	if (status == LW_OK && lw_fit_has_costs(c->run))
 		status = take_groups(c);
 	if (status == LW_OK)
 		status = take_probes(c);

@@ -43,6 +43,9 @@ struct lw_collected {
 	size_t n_steps, n_groups, n_partial;
 };
 
+/** lw_fit_has_costs() - what operations take can be told: nobody is missing for whom they may have waited, unseen. */
+bool lw_fit_has_costs(const struct lw_run *run);
+
 /** lw_fit_collect() - Return: LW_OK, LW_ERR_LIMIT (no counted step), LW_ERR_NOMEM. */
 int lw_fit_collect(const struct lw_run *run, struct lw_collected *ret_collected);
 void lw_collected_done(struct lw_collected *collected);

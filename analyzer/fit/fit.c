@@ -302,6 +302,15 @@ static struct lw_figure not_negative(struct lw_figure figure, const char *missin
 	return figure;
 }
 
+/* It rests on what operations took. */
+static bool is_of_costs(enum lw_fit_figure figure)
+{
+	return figure == LW_FIT_COMM_NS || figure == LW_FIT_BYTES_PER_STEP ||
+	       figure == LW_FIT_BATCHES_PER_STEP || figure == LW_FIT_ALPHA_NS ||
+	       figure == LW_FIT_SLOPE_NS_PER_BYTE || figure == LW_FIT_BETA_BYTES_PER_S ||
+	       (figure >= LW_FIT_CSF && figure <= LW_FIT_OSF_MEASURED);
+}
+
 static void deliver(
 	struct lw_fit *fit, const struct lw_figure *figures, const bool *is_extrapolated)
 {
@@ -317,6 +326,9 @@ static void deliver(
 					      : missing_text((enum lw_fit_figure)i);
 
 		fit->figure[i] = not_negative(figures[i], missing);
+		if (is_of_costs((enum lw_fit_figure)i) && fit->why_no_costs)
+			fit->figure[i] = (struct lw_figure){
+				NAN, NAN, NAN, figures[i].how, fit->why_no_costs};
 		if (is_extrapolated[i] && !isnan(figures[i].value))
 			fit->figure[i].why = LW_FIT_NOT_HELD;
 	}
@@ -426,6 +438,7 @@ int lw_fit_run(struct lw_run *run, struct lw_fit *ret_fit)
 	fit.n_steps = data.n_steps;
 	fit.n_groups = data.n_groups;
 	fit.n_partial = data.n_partial;
+	fit.why_no_costs = lw_fit_has_costs(run) ? NULL : LW_FIT_RANK_MISSING;
 	fit.n_ranks = run->size > 0 ? run->size : (int32_t)run->ranks.n;
 	status = fit_all(run, &f);
 	if (status == LW_OK)

@@ -18,6 +18,8 @@
 /* X(NAME, name in table fit, what it is, why it may be missing) */
 #define LW_FIT_NO_READY     "no ready times were recorded"
 #define LW_FIT_NO_ALLREDUCE "no allreduce of a counted step was found on all ranks"
+#define LW_FIT_RANK_MISSING                                                                        \
+	"ranks are missing, and nothing but them tells when the last one entered an operation: what the wire took is not known"
 #define LW_FIT_NO_SIZES                                                                            \
 	"operations of one size only, or none, or no growth with size: a fixed cost and a rate cannot be told apart; a run with `lapwing record --probe` would tell"
 #define LW_FIT_NO_MODEL                                                                            \
@@ -120,6 +122,7 @@ struct lw_fit {
 	struct lw_fit_cost cost[LW_FIT_N_COSTS];
 	struct lw_fit_layer *layers;
 	size_t n_layers;
+	const char *why_no_costs;      /* what operations took cannot be told; NULL = it can */
 	const char *why_no_mean_step;  /* the layers are not what a step sends; NULL = they are */
 	size_t n_steps;                /* counted on every rank */
 	size_t n_groups;               /* allreduces that were used */
@@ -156,8 +159,8 @@ int lw_fit_store(struct lw_run *run, const struct lw_fit *fit);
 const char *lw_fit_figure_name(enum lw_fit_figure figure);
 const char *lw_fit_cost_name(enum lw_fit_cost_kind kind);
 
-/** lw_fit_figure_note(), lw_fit_cost_note() - what it is, in a few words. */
-const char *lw_fit_figure_note(enum lw_fit_figure figure);
+/** lw_fit_figure_note(), lw_fit_cost_note() - what it is, in a few words; of a figure: in @run. */
+const char *lw_fit_figure_note(const struct lw_run *run, enum lw_fit_figure figure);
 const char *lw_fit_cost_note(enum lw_fit_cost_kind kind);
 
 #endif /* LAPWING_ANALYZER_FIT_FIT_H */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "analyzer/fit/fit.h"
+#include "analyzer/gpu_words.h"
 #include "base/err.h"
 
 const char *lw_fit_figure_name(enum lw_fit_figure figure)
@@ -17,7 +18,20 @@ const char *lw_fit_figure_name(enum lw_fit_figure figure)
 	return names[figure];
 }
 
-const char *lw_fit_figure_note(enum lw_fit_figure figure)
+/* What figures are where times are of the device: there nobody waits for gradients on the host. */
+static const struct {
+	enum lw_fit_figure figure;
+	const char *note;
+} gpu_notes[] = {
+	{LW_FIT_FORWARD_NS,
+		"start of the step until the data of its first allreduce was there: whatever ran before, other collectives among it"},
+	{LW_FIT_OVERLAP_NS,
+		"T_overlap: from then until the data of its last allreduce was there (OSF eq. 10)"},
+	{LW_FIT_COMPUTE_NS,
+		"T_comp: the step less exposed communication: kernels that compute, and gaps in which the device is idle"},
+};
+
+const char *lw_fit_figure_note(const struct lw_run *run, enum lw_fit_figure figure)
 {
 	static const char *const notes[] = {
 #define X(name, text, note, missing) note,
@@ -25,6 +39,9 @@ const char *lw_fit_figure_note(enum lw_fit_figure figure)
 #undef X
 	};
 
+	for (size_t i = 0; i < sizeof(gpu_notes) / sizeof(gpu_notes[0]) && lw_gpu_is_time(run); i++)
+		if (gpu_notes[i].figure == figure)
+			return gpu_notes[i].note;
 	return notes[figure];
 }
 
@@ -130,7 +147,7 @@ static int put_all(struct lw_store *store, const struct lw_run *run, const struc
 		return status;
 	for (size_t i = 0; i < LW_FIT_N_FIGURES; i++)
 		put(&w, lw_fit_figure_name((enum lw_fit_figure)i), fit->figure[i],
-			lw_fit_figure_note((enum lw_fit_figure)i));
+			lw_fit_figure_note(run, (enum lw_fit_figure)i));
 	for (size_t k = 0; k < LW_FIT_N_COSTS; k++)
 		put_cost(&w, k, &fit->cost[k]);
 	for (size_t i = 0; i < fit->n_layers; i++) {

@@ -52,7 +52,7 @@ int64_t lw_kineto_step(const char *name);
 struct lw_kineto_payload { /* what is known of a collective */
 	int op;            /* enum lw_nccl_op, 0 = not told */
 	int dtype;         /* enum lw_dtype */
-	uint64_t bytes;    /* count x type size, as the caller gave them */
+	uint64_t bytes;    /* count x type size, as the caller of torch gave them */
 	bool has_bytes;
 	const char *group;  /* name of the process group, NULL = not told */
 	const char *ranks;  /* of the group, as text, NULL = not told */

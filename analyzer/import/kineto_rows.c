@@ -265,6 +265,7 @@ static int write_ops(struct lw_kineto_writer *w)
 			lw_kineto_serial(file, op), (int64_t)op->bytes, -1, LW_ROW_NULL,
 			op->algorithm, LW_NCCL_PROTOCOL_UNKNOWN, 0, op->dtype,
 			(op->has_bytes ? 0 : LW_NCCL_NO_BYTES) |
+				(op->op == LW_NCCL_ALLTOALL ? LW_NCCL_WHOLE_BYTES : 0) |
 				(op->n_same > 1 ? LW_NCCL_IN_GRAPH : 0),
 			0);
 	}

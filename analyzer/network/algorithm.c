@@ -165,6 +165,8 @@ static const char *why_not(const struct lw_run *run, char text[LW_NET_TEXT_BYTES
 		return run->ranks.n ? "one rank is in the run" : "no rank is in the run";
 	if (run->n_missing_ranks)
 		return "not all ranks of the job are in the run";
+	if (!net->links.n && (run->is_import || run->is_profile))
+		return "a trace of another tool tells neither hosts nor connections";
 	if (!net->links.n && n_elsewhere) {
 		snprintf(text, LW_NET_TEXT_BYTES,
 			"no two ranks have the same connection, but %zu connections of ranks lead to addresses that no rank has, with as much out as in (translated on the way, NAT%s?)",

@@ -9,7 +9,7 @@ enum { NO_KIND = -1, SEVERAL_KINDS = -2 };
 struct group {                       /* of run->groups: what its kernels on all ranks say */
 	int op, algorithm, protocol; /* op: or NO_KIND, SEVERAL_KINDS */
 	int32_t step;
-	uint32_t n_ranks;
+	uint32_t n_ranks, flags;
 	double bytes, shortest_ns;
 	int64_t comm_key;
 };
@@ -39,8 +39,10 @@ double lw_nccl_bus_factor(int op, uint32_t n_ranks)
 	}
 }
 
-double lw_nccl_size(int op, double bytes, uint32_t n_ranks)
+double lw_nccl_size(int op, uint32_t flags, double bytes, uint32_t n_ranks)
 {
+	if (op == LW_NCCL_ALLTOALL && flags & LW_NCCL_WHOLE_BYTES)
+		return n_ranks ? bytes : 0;
 	switch (op) {
 	case LW_NCCL_ALLGATHER:
 	case LW_NCCL_REDUCESCATTER:
@@ -99,6 +101,7 @@ static void add_to_group(struct group *group, const struct lw_rank *rank,
 		group->op = call->op;
 		group->algorithm = call->algorithm;
 		group->protocol = call->protocol;
+		group->flags = call->flags;
 		group->step = rank->batches.at[call->batch].step;
 		group->comm_key = call->comm_key;
 	} else if (group->op != call->op || group->algorithm != call->algorithm ||
@@ -148,6 +151,8 @@ static int add_whole(
 		const struct group *group = &groups[g];
 		struct lw_nccl_served served = {group->op, group->algorithm, group->protocol,
 			group->step, run->groups.at[g].n_wanted, true, group->bytes,
+			lw_nccl_size(
+				group->op, group->flags, group->bytes, run->groups.at[g].n_wanted),
 			group->shortest_ns, group->comm_key};
 
 		if (is_whole(run, groups, (int32_t)g) && lw_vec_push(&services->at, served) < 0)
@@ -168,8 +173,9 @@ static int add_others(
 			struct lw_nccl_served served = {call->op, call->algorithm, call->protocol,
 				call->batch == LW_NONE ? LW_NONE
 						       : rank->batches.at[call->batch].step,
-				n_ranks, false, (double)call->bytes, length_ns(call),
-				call->comm_key};
+				n_ranks, false, (double)call->bytes,
+				lw_nccl_size(call->op, call->flags, (double)call->bytes, n_ranks),
+				length_ns(call), call->comm_key};
 
 			if (is_timed(call) && lw_nccl_is_counted(rank, call) &&
 				!is_whole(run, groups, group_of(rank, call)) &&

@@ -13,10 +13,11 @@
 
 struct lw_nccl_served {
 	int op, algorithm, protocol;
-	int32_t step;     /* of the first rank that has it; LW_NONE: none, or not known */
-	uint32_t n_ranks; /* that took part; 0 = not known */
-	bool is_matched;  /* found on all its ranks */
-	double bytes;     /* as the caller of one rank counts */
+	int32_t step;      /* of the first rank that has it; LW_NONE: none, or not known */
+	uint32_t n_ranks;  /* that took part; 0 = not known */
+	bool is_matched;   /* found on all its ranks */
+	double bytes;      /* as the caller of one rank counts */
+	double size_bytes; /* lw_nccl_size() */
 	double service_ns;
 	int64_t comm_key; /* of the communicator, as the first rank that has it knows it */
 };
@@ -31,8 +32,8 @@ bool lw_nccl_is_counted(const struct lw_rank *rank, const struct lw_nccl_call *c
 /** lw_nccl_services() - of all that count, with a kernel and a size. Return: LW_OK, LW_ERR_NOMEM; free ret->at in both cases. */
 int lw_nccl_services(const struct lw_run *run, struct lw_nccl_services *ret_services);
 
-/** lw_nccl_size() - what nccl-tests calls the size of an operation whose callers said @bytes each. */
-double lw_nccl_size(int op, double bytes, uint32_t n_ranks);
+/** lw_nccl_size() - what nccl-tests calls the size of an operation whose callers said @bytes each; @flags: enum lw_nccl_flag. */
+double lw_nccl_size(int op, uint32_t flags, double bytes, uint32_t n_ranks);
 
 /** lw_nccl_bus_factor() - busbw / algbw of an operation (nccl-tests, doc/PERFORMANCE.md); NAN: not known. */
 double lw_nccl_bus_factor(int op, uint32_t n_ranks);

@@ -112,7 +112,9 @@ def test_good_input(folder):
                 assert found == (n, sum_us * 1000), (path, name, found)
             (damage,) = db.execute("PRAGMA integrity_check").fetchone()
             assert damage == "ok", damage
-        assert lapwing("info", summary["output"], cwd=folder).returncode == 0
+        info = lapwing("info", summary["output"], cwd=folder)
+        assert info.returncode == 0
+        assert "rank 0 of" in info.stdout and " on " not in info.stdout.split("rank 0 of")[1].splitlines()[0], info.stdout
         print("%-12s %4d operations, %8d bytes, as a plain parser says" %
               (os.path.basename(path), summary["n_batches"], summary["bytes"]))
         os.remove(output)

@@ -362,8 +362,8 @@ static void bus_bandwidth_is_that_of_nccl_tests(void **state)
 	assert_true(isnan(lw_nccl_bus_factor(LW_NCCL_ALLREDUCE, 0)));
 	assert_true(isnan(lw_nccl_bus_factor(LW_NCCL_OTHER, 4)));
 	/* every rank gives 100 bytes: 800 are gathered */
-	assert_true(fabs(lw_nccl_size(LW_NCCL_ALLGATHER, 100, 8) - 800) < 1e-9);
-	assert_true(fabs(lw_nccl_size(LW_NCCL_ALLREDUCE, 100, 8) - 100) < 1e-9);
+	assert_true(fabs(lw_nccl_size(LW_NCCL_ALLGATHER, 0, 100, 8) - 800) < 1e-9);
+	assert_true(fabs(lw_nccl_size(LW_NCCL_ALLREDUCE, 0, 100, 8) - 100) < 1e-9);
 }
 
 int main(void)

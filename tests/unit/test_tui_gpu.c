@@ -15,6 +15,7 @@
 #include "tests/lib/run_fixture.h"
 #include "tests/unit/gpu_run.h"
 #include "tui/tensor_stats.h"
+#include "tui/tensor_text.h"
 #include "tui/timeline.h"
 
 enum { COLUMNS = 200 };
@@ -328,6 +329,32 @@ static void across_clocks_the_shortest_kernel_came_last(void **state)
 	lw_run_free(run);
 }
 
+static void across_clocks_tensors_tell_who_entered_last(void **state)
+{
+	struct lw_run *run = gpu_run_two_ranks();
+	const struct lw_batch *batch = lw_group_batch(run, &run->groups.at[1], 1);
+	struct lw_tensor_stats *stats;
+	uint32_t tensor = run->ranks.at[1].members.at[batch->first_member].tensor;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *out;
+
+	(void)state;
+	assert_int_equal(lw_tensor_stats_make(run, &stats), LW_OK);
+	assert_true(stats[tensor].is_entry);
+	assert_int_equal(stats[tensor].last_rank, 1);
+	/* one or both steps count: in the first both ranks are in it for as long */
+	assert_true(stats[tensor].spread_ns * (double)stats[tensor].n / 2 == 100000);
+	out = open_memstream(&text, &n);
+	assert_non_null(out);
+	lw_tensor_print(run, tensor, &stats[tensor], NULL, out);
+	assert_int_equal(fclose(out), 0);
+	assert_non_null(strstr(text, "the last rank entered it"));
+	free(text);
+	free(stats);
+	lw_run_free(run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +367,7 @@ int main(void)
 		cmocka_unit_test(find_goes_on_after_the_last_one_from_the_first),
 		cmocka_unit_test(what_is_said_of_a_kernel),
 		cmocka_unit_test(across_clocks_the_shortest_kernel_came_last),
+		cmocka_unit_test(across_clocks_tensors_tell_who_entered_last),
 		cmocka_unit_test(csv_has_a_line_for_each_that_is_shown),
 	};
 
