@@ -239,6 +239,25 @@ struct lw_told { /* load: a hook or an importer that tells of GPUs and NCCL, and
 	uint32_t n_processes; /* that said so */
 };
 
+struct lw_mark_name { /* load: marks and ranges of one kind and name, of the program or of whom it uses */
+	char *name; /* "" = none */
+	int op;     /* enum lw_mark_op, but no step */
+	uint64_t n;
+	double total_ns; /* marks: 0 */
+	int64_t longest_ns;
+	int32_t longest_rank; /* that made the longest; LW_NONE: a process without a rank */
+	uint32_t n_processes; /* that made any */
+};
+
+struct lw_marks {
+	lw_vec(struct lw_mark_name) names; /* by total_ns, the most first; 1000 a store at most */
+	uint32_t n_processes;              /* in the run, with or without a rank */
+	uint64_t n_steps;                  /* marks of steps, of all processes */
+	uint64_t n_gaps;                   /* from one to the next of its process */
+	double mean_gap_ns, shortest_gap_ns, longest_gap_ns;
+	char why[256]; /* of a run without an operation: what is known of its steps; "" else, or nothing was marked */
+};
+
 struct lw_name;
 
 struct lw_run {
@@ -258,6 +277,7 @@ struct lw_run {
 	struct lw_gpu_run gpu;       /* load, gpu */
 	struct lw_network network;   /* network */
 	lw_vec(struct lw_told) told; /* load */
+	struct lw_marks marks;       /* load */
 	lw_vec(struct lw_diag) diags;
 	int32_t size;       /* ranks of the job; >= ranks.n */
 	bool is_size_known; /* else it is the least that there are */
@@ -269,8 +289,9 @@ struct lw_run {
 	uint32_t
 		n_hung_ranks; /* load: they waited at the end for an operation that was not carried to an end, */
 	int64_t hung_ns; /* the longest so long */
-	bool is_closed;  /* every store was closed in order */
-	bool is_import;  /* from a timeline: one rank's view */
+	bool is_cut_off; /* a trace that was imported stops in its middle: what came after it is not known */
+	bool is_closed; /* every store was closed in order */
+	bool is_import; /* from a timeline: one rank's view */
 	bool is_profile; /* from a profiler's trace: its steps are marked, and begin behind its warm-up */
 	int64_t first_ns, last_ns;
 	bool is_plain;         /* no framework: each collective stands for a batch of its own */

@@ -61,7 +61,7 @@ static void check_horovod(const struct lw_doctor_patient *patient, struct lw_doc
 	size_t n_vtables, n_execute;
 
 	if (!patient->horovod_dir[0]) {
-		lw_doctor_say(answer, LW_DOCTOR_NO, "%s",
+		lw_doctor_say_none(patient, answer,
 			patient->python[0]
 				? "this Python has no Horovod"
 				: "not a Python program (what a script starts is seen all the same)");
@@ -101,7 +101,7 @@ static void check_mpi(const struct lw_doctor_patient *patient, struct lw_doctor_
 		lw_doctor_say(answer, LW_DOCTOR_YES, "mpi4py's calls, if the script uses it (%s)",
 			patient->mpi4py_dir);
 	else
-		lw_doctor_say(answer, LW_DOCTOR_NO, "nothing here is linked to MPI");
+		lw_doctor_say_none(patient, answer, "nothing here is linked to MPI");
 }
 
 static void check_gloo(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer)
@@ -116,7 +116,7 @@ static void check_gloo(const struct lw_doctor_patient *patient, struct lw_doctor
 		lw_doctor_say(answer, LW_DOCTOR_UNSURE,
 			"torch.distributed over Gloo: collectives, and the buckets of DDP where its library exports them");
 	else
-		lw_doctor_say(answer, LW_DOCTOR_NO, "no Gloo here");
+		lw_doctor_say_none(patient, answer, "no Gloo here");
 }
 
 static void check_ddp(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer)
@@ -133,7 +133,7 @@ static void check_ddp(const struct lw_doctor_patient *patient, struct lw_doctor_
 		lw_doctor_say(answer, LW_DOCTOR_UNSURE,
 			"this torch shows no Gloo process group in %s", library);
 	else
-		lw_doctor_say(answer, LW_DOCTOR_NO, "no torch here");
+		lw_doctor_say_none(patient, answer, "no torch here");
 }
 
 static void check_sockets(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer)
@@ -143,34 +143,63 @@ static void check_sockets(const struct lw_doctor_patient *patient, struct lw_doc
 		"bytes of every TCP connection; traffic of io_uring or RDMA does not pass here");
 }
 
+enum check_kind {
+	OF_HOST = 0,
+	MUST = 1,     /* without a yes nothing is recorded at all */
+	OF_JOB = 2,   /* is not asked without a command */
+	STARTS = 4,   /* a yes: there is something for which a process is traced */
+	FOLLOWS = 8,  /* a hook that sees processes that are traced, and makes none of them so */
+	OF_HOOK = 16, /* is not asked of a command that is not there */
+};
+
 static const struct check {
 	const char *id, *question;
-	bool is_must, needs_command; /* must: without a yes nothing is recorded at all */
+	int kind; /* bits of enum check_kind */
 	void (*run)(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer);
 } checks[] = {
-	{"library", "Does the tracer load?", true, false, lw_doctor_check_library},
-	{"rings", "Is there room to record?", true, false, lw_doctor_check_ring_space},
-	{"out", "Can the run be written?", false, false, lw_doctor_check_out},
-	{"left", "Are earlier runs stored?", false, false, lw_doctor_check_left},
-	{"preload", "Is LD_PRELOAD free?", false, false, lw_doctor_check_preload},
-	{"cores", "A core for each rank?", false, true, lw_doctor_check_cores},
-	{"reach", "Does LD_PRELOAD reach it?", true, true, check_reach},
-	{"horovod", "Horovod hook", false, true, check_horovod},
-	{"mpi", "MPI hook", false, true, check_mpi},
-	{"gloo", "Gloo hook", false, true, check_gloo},
-	{"ddp", "torch DDP hook", false, true, check_ddp},
-	{"nccl", "NCCL", false, true, lw_doctor_check_nccl},
-	{"nccl_preload", "NCCL by preload", false, true, lw_doctor_check_nccl_preload},
-	{"nccl_plugin", "NCCL profiler plugin", false, true, lw_doctor_check_nccl_plugin},
-	{"nvtx", "NVTX ranges", false, false, lw_doctor_check_nvtx},
-	{"cupti", "CUPTI: GPU work", false, false, lw_doctor_check_cupti},
-	{"socket", "Socket hook", false, true, check_sockets},
-	{"verbs", "RDMA verbs hook", false, false, lw_doctor_check_verbs},
-	{"sample", "NIC and TCP counters", false, false, lw_doctor_check_samplers},
-	{"nvml", "GPU counters", false, false, lw_doctor_check_nvml},
-	{"pcap", "Packet capture", false, false, lw_doctor_check_pcap},
+	{"library", "Does the tracer load?", MUST, lw_doctor_check_library},
+	{"rings", "Is there room to record?", MUST, lw_doctor_check_ring_space},
+	{"out", "Can the run be written?", OF_HOST, lw_doctor_check_out},
+	{"left", "Are earlier runs stored?", OF_HOST, lw_doctor_check_left},
+	{"preload", "Is LD_PRELOAD free?", OF_HOST, lw_doctor_check_preload},
+	{"cores", "A core for each rank?", OF_JOB, lw_doctor_check_cores},
+	{"reach", "Does LD_PRELOAD reach it?", MUST | OF_JOB, check_reach},
+	{"horovod", "Horovod hook", OF_JOB | OF_HOOK | STARTS, check_horovod},
+	{"mpi", "MPI hook", OF_JOB | OF_HOOK | STARTS, check_mpi},
+	{"gloo", "Gloo hook", OF_JOB | OF_HOOK | STARTS, check_gloo},
+	{"ddp", "torch DDP hook", OF_JOB | OF_HOOK | STARTS, check_ddp},
+	{"nccl", "NCCL", OF_JOB | OF_HOOK | STARTS, lw_doctor_check_nccl},
+	{"nccl_preload", "NCCL by preload", OF_JOB | OF_HOOK, lw_doctor_check_nccl_preload},
+	{"nccl_plugin", "NCCL profiler plugin", OF_JOB | OF_HOOK, lw_doctor_check_nccl_plugin},
+	{"nvtx", "NVTX ranges", OF_HOOK | FOLLOWS, lw_doctor_check_nvtx},
+	{"cupti", "CUPTI: GPU work", OF_HOOK | FOLLOWS, lw_doctor_check_cupti},
+	{"socket", "Socket hook", OF_JOB | OF_HOOK | FOLLOWS, check_sockets},
+	{"verbs", "RDMA verbs hook", OF_HOOK | FOLLOWS, lw_doctor_check_verbs},
+	{"sample", "NIC and TCP counters", OF_HOST, lw_doctor_check_samplers},
+	{"nvml", "GPU counters", OF_HOST, lw_doctor_check_nvml},
+	{"pcap", "Packet capture", OF_HOST, lw_doctor_check_pcap},
 };
 enum { N_CHECKS = sizeof(checks) / sizeof(checks[0]) };
+
+static bool is_asked(const struct check *check, const struct lw_doctor_patient *patient)
+{
+	if (!patient->command)
+		return !(check->kind & OF_JOB);
+	return !(check->kind & OF_HOOK) || patient->launcher.kind != LW_PROBE_MISSING;
+}
+
+/* Of a process that merely has them nothing is recorded. */
+static void add_condition(const struct check *check, struct lw_doctor_answer *answer)
+{
+	char text[sizeof(answer->text)];
+
+	if (answer->verdict == LW_DOCTOR_NO)
+		return;
+	memcpy(text, answer->text, sizeof(text));
+	lw_doctor_say(answer, LW_DOCTOR_UNSURE,
+		"only in a process that uses MPI, Horovod, Gloo or NCCL, %sor calls lapwing_mark_step() (lapwing_mark.h), which this command is not known to do: %.320s",
+		check->run == lw_doctor_check_cupti ? "has a rank from its launcher, " : "", text);
+}
 
 /* ---- the verb --------------------------------------------------------------------------------------- */
 
@@ -207,6 +236,7 @@ int lw_cmd_doctor(int argc, char **argv)
 	struct options options = {.json.schema = schema_doctor};
 	struct lw_json *json = NULL;
 	int code = LW_EXIT_OK, status;
+	bool is_traced = false;
 
 	lw_cli_parse(&argp, argc, argv, ARGP_IN_ORDER, &options);
 	patient.command = options.command;
@@ -224,16 +254,19 @@ int lw_cmd_doctor(int argc, char **argv)
 	for (size_t i = 0; i < N_CHECKS; i++) {
 		struct lw_doctor_answer answer = {LW_DOCTOR_UNSURE, ""};
 
-		if (checks[i].needs_command && !patient.command)
+		if (!is_asked(&checks[i], &patient))
 			continue;
 		checks[i].run(&patient, &answer);
-		if (checks[i].is_must && answer.verdict == LW_DOCTOR_NO)
+		is_traced |= (checks[i].kind & STARTS) && answer.verdict == LW_DOCTOR_YES;
+		if ((checks[i].kind & FOLLOWS) && patient.command && !is_traced)
+			add_condition(&checks[i], &answer);
+		if ((checks[i].kind & MUST) && answer.verdict == LW_DOCTOR_NO)
 			code = LW_EXIT_FAILED;
 		if (json) {
 			lw_json_object(json, NULL);
 			lw_json_string(json, "id", checks[i].id);
 			lw_json_string(json, "verdict", verdict_names[answer.verdict]);
-			lw_json_bool(json, "must", checks[i].is_must);
+			lw_json_bool(json, "must", checks[i].kind & MUST);
 			lw_json_string(json, "text", answer.text);
 			lw_json_object_end(json);
 		} else {

@@ -76,11 +76,12 @@ static void print_profile(const struct options *options, const struct lw_import_
 {
 	char duration[LW_UNIT_TEXT_BYTES], bytes[LW_UNIT_TEXT_BYTES];
 
-	printf("%s: %" PRIu64 " rank%s in %s, %" PRIu64 " kernels, %" PRIu64 " copies, %" PRIu64
-	       " operations of NCCL on %s, %" PRIu64 " steps (%s)\n",
+	printf("%s: %" PRIu64 " rank%s in %s, %" PRIu64 " ranges, %" PRIu64 " kernels, %" PRIu64
+	       " copies, %" PRIu64 " operations of NCCL on %s, %" PRIu64
+	       " steps over all ranks (%s)\n",
 		options->output, summary->n_ranks, summary->n_ranks == 1 ? "" : "s",
-		lw_ns_format((double)summary->duration_ns, duration), summary->n_kernels,
-		summary->n_copies, summary->n_nccl_ops,
+		lw_ns_format((double)summary->duration_ns, duration), summary->n_ranges,
+		summary->n_kernels, summary->n_copies, summary->n_nccl_ops,
 		lw_bytes_format((double)summary->bytes, bytes), summary->n_steps, summary->format);
 }
 
@@ -88,7 +89,9 @@ static void print_text(const struct options *options, const struct lw_import_sum
 {
 	char duration[LW_UNIT_TEXT_BYTES], bytes[LW_UNIT_TEXT_BYTES];
 
-	if (summary->n_launches || summary->n_kernels)
+	if (summary->is_truncated)
+		printf("CUT OFF: a file stops in its middle; what came after that is missing\n");
+	if (!strcmp(summary->format, lw_kineto_importer.name))
 		print_profile(options, summary);
 	else if (summary->n_packets)
 		printf("%s: %" PRIu64 " packets of %" PRIu64 " flows in %s, %s of payload (%s)\n",
@@ -102,6 +105,10 @@ static void print_text(const struct options *options, const struct lw_import_sum
 			options->output, summary->n_batches, summary->n_tensors,
 			lw_ns_format((double)summary->duration_ns, duration),
 			lw_bytes_format((double)summary->bytes, bytes), summary->format);
+	if (summary->n_job_ranks > summary->n_ranks)
+		printf("  MISSING: %" PRIu64 " of the job's %" PRIu64
+		       " ranks: import the traces of all of them together\n",
+			summary->n_job_ranks - summary->n_ranks, summary->n_job_ranks);
 	if (summary->n_elsewhere)
 		printf("  %" PRIu64
 		       " packet(s) of these were seen at another interface too, and count once\n",
@@ -132,6 +139,7 @@ static int print_json(const struct options *options, const struct lw_import_summ
 	lw_json_string(json, "format", summary->format);
 	lw_json_int(json, "n_records", (int64_t)summary->n_records);
 	lw_json_int(json, "n_ranks", (int64_t)summary->n_ranks);
+	lw_json_int(json, "n_job_ranks", (int64_t)summary->n_job_ranks);
 	lw_json_int(json, "n_tensors", (int64_t)summary->n_tensors);
 	lw_json_int(json, "n_batches", (int64_t)summary->n_batches);
 	lw_json_int(json, "n_collectives", (int64_t)summary->n_collectives);

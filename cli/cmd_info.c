@@ -231,6 +231,8 @@ static int print_text(struct summary *s)
 	if (status == LW_OK)
 		status = lw_info_print_gpus(s->store);
 	if (status == LW_OK)
+		status = lw_info_print_marks(s->store);
+	if (status == LW_OK)
 		status = lw_info_print_network(s->store);
 	for (size_t i = 0; i < N_EVENT_TABLES; i++)
 		if (s->n_rows[i])
@@ -316,6 +318,8 @@ static int put_json(struct summary *s, struct lw_json *json)
 	lw_json_array_end(json);
 	if (status == LW_OK)
 		status = lw_info_put_gpus(s->store, json);
+	if (status == LW_OK)
+		status = lw_info_put_marks(s->store, json);
 	if (status == LW_OK)
 		status = lw_info_put_network(s->store, json);
 	lw_json_object(json, "rows");

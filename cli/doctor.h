@@ -38,6 +38,7 @@ struct lw_doctor_patient {
 	struct lw_probe launcher; /* its first word */
 	struct lw_probe program;  /* what does the work: the last program on the line that exists */
 	char python[4096];        /* interpreter that runs it, "" = none */
+	bool is_shell;            /* a shell starts what does the work: nobody knows what that is */
 	char horovod_dir[4096], torch_dir[4096], mpi4py_dir[4096];
 	char extension[4096]; /* Horovod's core, "" = not found */
 	struct lw_probe extension_probe;
@@ -47,6 +48,10 @@ struct lw_doctor_patient {
 /** lw_doctor_say() - give @answer. */
 void lw_doctor_say(struct lw_doctor_answer *answer, enum lw_doctor_verdict verdict,
 	const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/** lw_doctor_say_none() - @text: why not; not so sure where a shell starts what does the work. */
+void lw_doctor_say_none(
+	const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer, const char *text);
 
 /** lw_doctor_examine() - find out what @patient->command is. Looks at files; runs nothing but its own Python. */
 void lw_doctor_examine(struct lw_doctor_patient *patient);

@@ -5,6 +5,7 @@
  */
 #include <dlfcn.h>
 #include <link.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,59 +70,111 @@ static const char *find_cupti(
 		"libcupti.so.11.7", "libcupti.so.11.6", "libcupti.so.11.5", "libcupti.so.11.4",
 		"libcupti.so.11.3", "libcupti.so.11.2", "libcupti.so.11.1", "libcupti.so.11.0",
 		"libcupti.so.10.2"};
+	static const char *const folders[] = {
+		"", "/usr/local/cuda/lib64/", "/usr/local/cuda/extras/CUPTI/lib64/"};
 	struct link_map *map;
 
-	for (size_t i = 0; patient->torch_dir[0] && i < 2; i++) {
+	for (size_t i = 0; patient->torch_dir[0] && i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(path, path_bytes, "%.3900s/../nvidia/cuda_cupti/lib/%s",
 			patient->torch_dir, names[i]);
 		if (access(path, R_OK) == 0)
 			return path;
 	}
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		void *handle = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
-		bool is_there = handle && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		for (size_t k = 0; k < sizeof(folders) / sizeof(folders[0]); k++) {
+			void *handle;
+			bool is_there;
 
-		if (is_there)
-			snprintf(path, path_bytes, "%s", map->l_name);
-		if (handle)
-			dlclose(handle);
-		if (is_there)
-			return path;
-	}
+			snprintf(path, path_bytes, "%s%s", folders[k], names[i]);
+			handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+			is_there = handle && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0;
+			if (is_there)
+				snprintf(path, path_bytes, "%s", map->l_name);
+			if (handle)
+				dlclose(handle);
+			if (is_there)
+				return path;
+		}
 	return NULL;
+}
+
+/* One more reason, or remark. */
+static void add(struct lw_doctor_answer *answer, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void add(struct lw_doctor_answer *answer, const char *format, ...)
+{
+	size_t n = strlen(answer->text);
+	va_list args;
+
+	if (n)
+		n += (size_t)snprintf(answer->text + n, sizeof(answer->text) - n, "; ");
+	va_start(args, format);
+	if (n < sizeof(answer->text))
+		vsnprintf(answer->text + n, sizeof(answer->text) - n, format, args);
+	va_end(args);
+}
+
+static bool is_gpu_mode(const char *mode)
+{
+	static const char *const modes[] = {"on", "graphs", "off", "release"};
+
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		if (!strcmp(mode, modes[i]))
+			return true;
+	return !*mode;
+}
+
+/* All reasons why nothing is told: mending one of them alone would not help. */
+static void add_reasons(
+	const struct lw_doctor_patient *patient, const char *cupti, struct lw_doctor_answer *answer)
+{
+	const char *daemon = lw_doctor_variable(patient, "KINETO_USE_DAEMON");
+	const char *mode = lw_doctor_variable(patient, LW_ENV_GPU);
+	bool is_kinetos = daemon && *daemon && strcmp(daemon, "0") != 0;
+	char trouble[200];
+
+	if (mode && !is_gpu_mode(mode))
+		add(answer, LW_ENV_GPU "=%.60s is none of on, graphs, off, release", mode);
+	else if (mode && !strcmp(mode, "off"))
+		add(answer, LW_ENV_GPU "=off: not before the program calls lapwing_gpu_start()");
+	else if (mode && !strcmp(mode, "release"))
+		add(answer, LW_ENV_GPU "=release leaves it to others");
+	else if (is_kinetos && !(mode && *mode))
+		add(answer,
+			"KINETO_USE_DAEMON is set: CUPTI has one subscriber, and is left to Kineto (" LW_ENV_GPU
+			"=on takes it)");
+	if (driver_trouble(trouble, sizeof(trouble))) {
+		add(answer, "%s", trouble);
+		if (cupti)
+			add(answer, "%.200s is there", cupti);
+	} else if (!cupti) {
+		add(answer,
+			"no libcupti.so: it comes with the CUDA toolkit, and with torch of pip (nvidia-cuda-cupti)");
+	}
 }
 
 void lw_doctor_check_cupti(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer)
 {
 	const char *injected = other_library(patient, "CUDA_INJECTION64_PATH");
-	const char *daemon = lw_doctor_variable(patient, "KINETO_USE_DAEMON");
-	const char *mode = lw_doctor_variable(patient, LW_ENV_GPU);
-	bool is_kinetos = daemon && *daemon && strcmp(daemon, "0") != 0;
-	char trouble[200], path[4096];
-	const char *why = driver_trouble(trouble, sizeof(trouble));
+	bool is_there = injected && access(injected, R_OK) == 0;
+	char path[4096];
 	const char *cupti = find_cupti(patient, path, sizeof(path));
 
-	if (mode && (!strcmp(mode, "off") || !strcmp(mode, "release")))
-		lw_doctor_say(answer, LW_DOCTOR_NO, LW_ENV_GPU "=%s leaves it to others", mode);
-	else if (is_kinetos && !(mode && *mode))
-		lw_doctor_say(answer, LW_DOCTOR_NO,
-			"KINETO_USE_DAEMON is set: CUPTI has one subscriber, and is left to Kineto (" LW_ENV_GPU
-			"=on takes it)");
-	else if (why && cupti)
-		lw_doctor_say(answer, LW_DOCTOR_NO, "%s; %.200s is there", why, cupti);
-	else if (why)
-		lw_doctor_say(answer, LW_DOCTOR_NO, "%s", why);
-	else if (!cupti)
-		lw_doctor_say(answer, LW_DOCTOR_NO,
-			"no libcupti.so: it comes with the CUDA toolkit, and with torch of pip (nvidia-cuda-cupti)");
-	else if (injected)
-		lw_doctor_say(answer, LW_DOCTOR_UNSURE,
-			"CUDA_INJECTION64_PATH is %.200s: CUPTI has one subscriber, which that may be; then lapwing goes on without",
-			injected);
-	else
-		lw_doctor_say(answer, LW_DOCTOR_YES,
+	lw_doctor_say(answer, LW_DOCTOR_NO, "%s", "");
+	add_reasons(patient, cupti, answer);
+	if (!answer->text[0])
+		lw_doctor_say(answer, is_there ? LW_DOCTOR_UNSURE : LW_DOCTOR_YES,
 			"kernels, copies and waits by %.200s, unless a profiler runs at the same time",
 			cupti);
+	if (is_there)
+		add(answer,
+			"CUDA_INJECTION64_PATH is %.120s: CUPTI has one subscriber, which that may be; then lapwing goes on without",
+			injected);
+	else if (injected)
+		add(answer,
+			"CUDA_INJECTION64_PATH is %.120s, which is not there: lapwing sees CUDA begin by calls that are linked dynamically alone",
+			injected);
 }
 
 void lw_doctor_check_nvtx(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer)
@@ -133,6 +186,11 @@ void lw_doctor_check_nvtx(const struct lw_doctor_patient *patient, struct lw_doc
 	if (other && strchr(other, '/') && access(other, R_OK) < 0)
 		lw_doctor_say(answer, LW_DOCTOR_UNSURE,
 			"NVTX_INJECTION64_PATH is %.200s, which is not there: lapwing alone has the ranges",
+			other);
+	else if (other && strchr(other, '/') &&
+		 !lw_probe_count_symbols(other, "InitializeInjectionNvtx"))
+		lw_doctor_say(answer, LW_DOCTOR_UNSURE,
+			"NVTX_INJECTION64_PATH is %.200s, which is no NVTX tool (it exports no InitializeInjectionNvtx2): lapwing alone has the ranges",
 			other);
 	else if (other)
 		lw_doctor_say(answer, LW_DOCTOR_YES,

@@ -159,7 +159,7 @@ void lw_doctor_check_nccl(const struct lw_doctor_patient *patient, struct lw_doc
 			"nothing here is linked to NCCL; what loads it while it runs would find %s, %.250s",
 			version_text(nccl->version, version), nccl->path);
 	else
-		lw_doctor_say(answer, LW_DOCTOR_NO, "no NCCL here");
+		lw_doctor_say_none(patient, answer, "no NCCL here");
 }
 
 void lw_doctor_check_nccl_preload(
@@ -187,7 +187,7 @@ void lw_doctor_check_nccl_preload(
 		lw_doctor_say(answer, LW_DOCTOR_UNSURE,
 			"calls of a program that is linked to libnccl.so.2; not those of ctypes or dlsym()");
 	else
-		lw_doctor_say(answer, LW_DOCTOR_NO, "no NCCL here");
+		lw_doctor_say_none(patient, answer, "no NCCL here");
 }
 
 void lw_doctor_check_nccl_plugin(
@@ -202,7 +202,10 @@ void lw_doctor_check_nccl_plugin(
 		if (nccl->version >= interfaces[i].from)
 			interface = interfaces[i].interface;
 	if (nccl->how == LW_DOCTOR_NCCL_NONE && !*nccl->path)
-		lw_doctor_say(answer, LW_DOCTOR_NO, "no NCCL here");
+		lw_doctor_say_none(patient, answer, "no NCCL here");
+	else if (other && !strcmp(other, "none"))
+		lw_doctor_say(answer, LW_DOCTOR_NO,
+			"NCCL_PROFILER_PLUGIN=none: NCCL loads no profiler, and so not this one");
 	else if (other && *other && strcmp(other, "STATIC_PLUGIN") != 0 &&
 		 !strstr(other, "liblapwing"))
 		lw_doctor_say(answer, LW_DOCTOR_NO,

@@ -25,6 +25,16 @@ void lw_doctor_say(
 	va_end(args);
 }
 
+void lw_doctor_say_none(
+	const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer, const char *text)
+{
+	if (patient->is_shell)
+		lw_doctor_say(answer, LW_DOCTOR_UNSURE,
+			"a shell starts what does the work: it is seen when it runs, and not known before");
+	else
+		lw_doctor_say(answer, LW_DOCTOR_NO, "%s", text);
+}
+
 int lw_doctor_ask(const char *const *argv, char *line, size_t line_bytes)
 {
 	posix_spawn_file_actions_t actions;
@@ -102,6 +112,83 @@ bool lw_doctor_is_python(const char *path)
 	return !strncmp(name ? name + 1 : path, "python", 6);
 }
 
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool is_shell(const char *path)
+{
+	static const char *const names[] = {
+		"sh", "bash", "dash", "ash", "ksh", "zsh", "csh", "tcsh", "fish"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(base_of(path), names[i]))
+			return true;
+	return false;
+}
+
+static void take_python(struct lw_doctor_patient *patient, const char *name)
+{
+	struct lw_probe probe;
+
+	lw_probe_command(name, &probe); /* "#!/usr/bin/env python3" names no path */
+	snprintf(patient->python, sizeof(patient->python), "%s", probe.path);
+}
+
+/* "cd job && python3 train.py": the first word that is a Python. */
+static void look_into_text(struct lw_doctor_patient *patient, const char *text)
+{
+	char *copy = strdup(text), *rest = copy, *word;
+	struct lw_probe probe;
+
+	while (copy && (word = strsep(&rest, " \t\n;&|()\"'"))) {
+		if (!*word || !lw_doctor_is_python(word))
+			continue;
+		lw_probe_command(word, &probe);
+		if (probe.kind < LW_PROBE_SCRIPT)
+			continue;
+		take_python(patient, word);
+		break;
+	}
+	free(copy);
+}
+
+/* A Python script as launcher (torchrun) runs the next one in the same Python. Return: the rest are arguments. */
+static bool take_word(struct lw_doctor_patient *patient, char **word)
+{
+	size_t n = strlen(*word);
+	bool is_script = n > 3 && !strcmp(*word + n - 3, ".py");
+	struct lw_probe probe;
+
+	if (patient->python[0] && is_script)
+		return true;
+	lw_probe_command(*word, &probe);
+	if (probe.kind != LW_PROBE_SCRIPT && probe.kind != LW_PROBE_DYNAMIC &&
+		probe.kind != LW_PROBE_STATIC)
+		return false;
+	patient->program = probe;
+	patient->python[0] = '\0';
+	if (lw_doctor_is_python(*word) || lw_doctor_is_python(probe.path)) {
+		snprintf(patient->python, sizeof(patient->python), "%s", probe.path);
+		return true; /* what follows are its script and arguments */
+	}
+	if (lw_doctor_is_python(probe.interpreter)) {
+		take_python(patient, probe.interpreter);
+		return is_script;
+	}
+	if (!is_shell(*word))
+		return false;
+	while (*++word)
+		if ((!strcmp(*word, "-c") || !strcmp(*word, "-lc")) && word[1]) {
+			look_into_text(patient, word[1]);
+			return true;
+		}
+	return false;
+}
+
 /*
  * "mpirun -np 2 -x A=B python3 job.py": the program is the last word that is an executable file, so
  * that launchers, env and wrappers in front of it need no list of names.
@@ -110,23 +197,11 @@ void lw_doctor_examine(struct lw_doctor_patient *patient)
 {
 	lw_probe_command(patient->command[0], &patient->launcher);
 	patient->program = patient->launcher;
-	for (char **word = patient->command; *word; word++) {
-		struct lw_probe probe;
-
-		if (**word == '-' || strchr(*word, '='))
-			continue;
-		lw_probe_command(*word, &probe);
-		if (probe.kind != LW_PROBE_SCRIPT && probe.kind != LW_PROBE_DYNAMIC &&
-			probe.kind != LW_PROBE_STATIC)
-			continue;
-		patient->program = probe;
-		if (lw_doctor_is_python(*word) || lw_doctor_is_python(probe.path)) {
-			snprintf(patient->python, sizeof(patient->python), "%s", probe.path);
-			break; /* what follows are its script and arguments */
-		}
-		if (lw_doctor_is_python(probe.interpreter) && !word[1])
-			snprintf(patient->python, sizeof(patient->python), "%s", probe.interpreter);
-	}
+	for (char **word = patient->command; *word; word++)
+		if (**word != '-' && !strchr(*word, '=') && take_word(patient, word))
+			break;
+	patient->is_shell = !patient->python[0] && (is_shell(patient->program.path) ||
+							   is_shell(patient->program.interpreter));
 	if (!patient->python[0])
 		return;
 	find_package(

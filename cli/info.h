@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* info.h - what the files of `lapwing info` share: cmd_info.c has the run, info_network.c its network, info_gpu.c its GPUs. */
+/* info.h - what the files of `lapwing info` share: cmd_info.c has the run, info_network.c its network, info_gpu.c its
+ * GPUs, info_marks.c its marks. */
 #ifndef LAPWING_CLI_INFO_H
 #define LAPWING_CLI_INFO_H
 
@@ -20,6 +21,10 @@ int lw_info_print_network(struct lw_store *store);
 
 /** lw_info_put_network() - the same as keys of the open object. */
 int lw_info_put_network(struct lw_store *store, struct lw_json *json);
+
+/** lw_info_print_marks(), lw_info_put_marks() - marks and ranges by name, 20 at most. */
+int lw_info_print_marks(struct lw_store *store);
+int lw_info_put_marks(struct lw_store *store, struct lw_json *json);
 
 /** lw_info_print_gpus(), lw_info_put_gpus() - likewise. */
 int lw_info_print_gpus(struct lw_store *store);

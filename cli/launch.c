@@ -467,7 +467,7 @@ static const struct argp_option argp_options[] = {
 		" predictions for settings whose message sizes the job itself does not send",
 		0},
 	{"sample-ms", 's', "N", 0,
-		"look at NICs, RDMA ports and TCP connections every N ms; 0 = never (default 100; also LAPWING_SAMPLE_MS)",
+		"look at NICs, RDMA ports, TCP connections and GPUs (NVML) every N ms; 0 = never (default 100; also LAPWING_SAMPLE_MS)",
 		0},
 	{"sysfs-root", KEY_SYSFS_ROOT, "DIR", OPTION_HIDDEN,
 		"counters of NICs and RDMA ports below DIR, not /sys", 0},

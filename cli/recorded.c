@@ -44,8 +44,10 @@ static void say_nothing(const struct lw_launch *s, const struct recorded *is)
 			is->n_samples ? " and counters" : "");
 	else if (is->n_samples)
 		snprintf(rest, sizeof(rest), "; counters are in it");
-	lw_cli_say("%s: nothing was recorded of any process: no MPI, Horovod, Gloo or mark was seen"
-		   " (`lapwing doctor -- %s ...` says what can be)%s",
+	lw_cli_say(
+		"%s: nothing was recorded of any process: no MPI, Horovod, Gloo, NCCL or mark was seen;"
+		" NVTX ranges, sockets and GPU work alone make no process one to record: have it call"
+		" lapwing_mark_step() (lapwing_mark.h; `lapwing doctor -- %s ...` says what can be seen)%s",
 		s->out, s->options.command[0], rest);
 }
 
@@ -88,8 +90,9 @@ void lw_launch_summarize(const struct lw_launch *s)
 	else if (!is.n_processes)
 		say_nothing(s, &is);
 	else if (s->place.rank <= 0 || is.n_lost || is.n_died) /* one line a job, not one a rank */
-		lw_cli_say("%s: %lld rank(s), %lld events, %lld lost%s", s->out,
+		lw_cli_say("%s: %lld %s, %lld events, %lld lost%s", s->out,
 			(long long)(is.n_ranks ? is.n_ranks : is.n_processes),
+			is.n_ranks ? "rank(s)" : "process(es) without a rank",
 			(long long)is.n_events, (long long)is.n_lost,
 			is.n_died ? "; a process died" : "");
 	if (status == LW_OK && s->place.rank <= 0)

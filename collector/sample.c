@@ -175,7 +175,7 @@ static void look_at_cpu_soon(struct lw_samplers *samplers)
 void lw_samplers_process(struct lw_samplers *samplers, const struct lw_process *process)
 {
 	struct lw_job_process added = {
-		(int32_t)process->pid, process->start_ticks, process->process_id, 0};
+		(int32_t)process->pid, process->start_ticks, process->process_id, 0, false};
 	struct lw_job_process *one;
 
 	look_at_cpu_soon(samplers);
@@ -186,11 +186,11 @@ void lw_samplers_process(struct lw_samplers *samplers, const struct lw_process *
 			return;
 	samplers->now_ns = lw_clock_ns();
 	added.namespace_key = lw_netns_key(added.pid);
-	if (!added.namespace_key && !lw_process_is_alive(added.pid, added.start_ticks))
+	if (!added.namespace_key && errno != ENOENT && errno != ESRCH)
+		lw_samplers_trouble(samplers, "the network namespace of pid %d cannot be seen: %s",
+			added.pid, strerror(errno));
+	else if (!added.namespace_key && !lw_process_is_alive(added.pid, added.start_ticks))
 		return; /* it was short */
-	if (!added.namespace_key)
-		lw_samplers_trouble(
-			samplers, "the network namespace of pid %d cannot be seen", added.pid);
 	if (samplers->processes.n == PROCESSES_MAX || lw_vec_push(&samplers->processes, added) < 0)
 		lw_samplers_trouble(
 			samplers, "more than %d processes: others are not sampled", PROCESSES_MAX);
@@ -224,6 +224,13 @@ static void look_where_processes_are(struct lw_samplers *samplers)
 	lw_vec_foreach (process, &samplers->processes) {
 		uint64_t key = lw_netns_key(process->pid);
 
+		if (!key && !process->namespace_key && !process->is_told &&
+			lw_process_is_alive(process->pid, process->start_ticks)) {
+			process->is_told =
+				true; /* one that ends has none for a moment: this one stays */
+			lw_samplers_trouble(samplers,
+				"the network namespace of pid %d cannot be seen", process->pid);
+		}
 		if (!key || key == process->namespace_key)
 			continue;
 		process->namespace_key = key;
@@ -256,7 +263,8 @@ static void charge(
 	struct lw_samplers *samplers, size_t i, int64_t cpu_ns, int64_t wall_ns, size_t n_rows)
 {
 	struct lw_schedule *schedule = &samplers->schedule[i];
-	double cost_ns = (double)cpu_ns + (double)n_rows * samplers->row_ns, wanted_ns;
+	double cost_ns = (double)(cpu_ns - samplers->once_ns) + (double)n_rows * samplers->row_ns;
+	double wanted_ns;
 
 	if (cost_ns < (double)wall_ns / WALL_PER_CPU)
 		cost_ns = (double)wall_ns / WALL_PER_CPU;
@@ -288,7 +296,7 @@ static void run_one(struct lw_samplers *samplers, size_t i)
 	size_t n_rows = lw_readings_waiting(samplers->rows);
 
 	samplers->n_failed = 0;
-	samplers->elsewhere_ns = 0;
+	samplers->elsewhere_ns = samplers->once_ns = 0;
 	table[i].sample(samplers);
 	schedule->sum.n_failed += samplers->n_failed;
 	charge(samplers, i,

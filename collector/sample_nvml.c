@@ -60,6 +60,9 @@ void lw_sample_nvml(struct lw_samplers *samplers)
 	}
 	samplers->is_nvml_slow = false;
 	samplers->elsewhere_ns += look->cpu_ns;
+	if (!samplers->has_nvml_begun) /* loading the library, or looking for it, and finding out what there is */
+		samplers->once_ns += look->cpu_ns;
+	samplers->has_nvml_begun = true;
 	if (look->trouble[0])
 		lw_samplers_trouble(samplers, "%s", look->trouble);
 	samplers->pass++;

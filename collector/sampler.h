@@ -84,6 +84,7 @@ struct lw_job_process {
 	int32_t pid;
 	int64_t start_ticks, process_id;
 	uint64_t namespace_key;
+	bool is_told; /* that it cannot be seen */
 };
 
 struct lw_cpu_known;
@@ -106,9 +107,11 @@ struct lw_samplers {
 	lw_vec(struct lw_cpu_known *) cpu; /* processes with rings */
 	uint64_t n_failed;                 /* readings, of the sampler that runs */
 	int64_t elsewhere_ns;              /* CPU time that it took in another thread */
-	struct lw_nvml *nvml;              /* NULL = not begun, or cannot be */
-	struct lw_nvml_look *nvml_look;    /* the last one taken */
-	bool is_nvml_slow;                 /* has been said */
+	int64_t once_ns;                /* of that: what took place once, and no look takes again */
+	struct lw_nvml *nvml;           /* NULL = not begun, or cannot be */
+	struct lw_nvml_look *nvml_look; /* the last one taken */
+	bool is_nvml_slow;              /* has been said */
+	bool has_nvml_begun;            /* a look was taken */
 	struct lw_schedule *schedule;
 	double row_ns;     /* what storing one row takes, averaged */
 	int64_t stored_ns; /* rows were stored */

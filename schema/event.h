@@ -247,6 +247,9 @@ enum lw_setting_source { LW_SOURCE_DEFAULT = 1, LW_SOURCE_ENV = 2, LW_SOURCE_LIV
 	X(UNSEEN, 15, "it completed, but was never seen to begin")                                 \
 	X(UNENDED, 16, "it began, but its end was not seen")
 
+/* How the detail of TORN begins where a trace that was imported stops inside of a record. */
+#define LW_LOSS_CUT_OFF "the trace was cut off: "
+
 enum lw_loss_reason {
 #define X(name, number, text) LW_LOSS_##name = (number),
 	LW_LOSS_REASONS(X)

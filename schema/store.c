@@ -34,17 +34,15 @@ int lw_store_schema_version(void)
 static const char *import_hint(const char *path)
 {
 	static const char packets[] = ", but packets: `lapwing import` makes a run of them";
-	static const char timeline[] = "; if it is a timeline, `lapwing import` makes a run of it";
+	static const char timeline[] =
+		"; if it is a timeline, or a profiler's trace, `lapwing import` makes a run of it";
 	static const struct {
 		const char *begin, *hint;
 	} kinds[] = {
-		{"\xa1\xb2\xc3\xd4", packets},
-		{"\xd4\xc3\xb2\xa1", packets},
-		{"\xa1\xb2\x3c\x4d", packets},
-		{"\x4d\x3c\xb2\xa1", packets},
-		{"\x0a\x0d\x0d\x0a", packets},
-		{"[", timeline},
-		{"{", timeline},
+		{"\xa1\xb2\xc3\xd4", packets}, {"\xd4\xc3\xb2\xa1", packets},
+		{"\xa1\xb2\x3c\x4d", packets}, {"\x4d\x3c\xb2\xa1", packets},
+		{"\x0a\x0d\x0d\x0a", packets}, {"[", timeline}, {"{", timeline},
+		{"\x1f\x8b", timeline}, /* gzip */
 	};
 	char head[4] = "";
 	FILE *file = fopen(path, "rbe");

@@ -21,6 +21,7 @@
 #include "schema/launcher.h"
 #include "schema/rundir.h"
 #include "tracer/internal.h"
+#include "tracer/mark.h"
 #include "tracer/probe.h"
 #include "tracer/tracer.h"
 
@@ -118,6 +119,7 @@ static void start(void)
 	if (lw_epoch) { /* a forked child that turned out to be of interest itself */
 		lw_rings_forget();
 		lw_cupti_forget();
+		lw_ranges_forget();
 	}
 	lw_own_pid = (pid_t)syscall(SYS_getpid);
 	place = lw_place_from_environment();
@@ -242,6 +244,7 @@ void lw_thread_role(enum lw_thread_role role)
 static void tell_the_rest(void)
 {
 	lw_cupti_flush();
+	lw_ranges_flush();
 	lw_horovod_flush();
 	lw_gloo_flush();
 	lw_nccl_flush();

@@ -188,3 +188,20 @@ bool lw_cupti_find(struct lw_cupti_api *api, char *why, size_t why_bytes)
 	errno = saved_errno;
 	return !why[0];
 }
+
+bool lw_cupti_is_cuda_loaded(char *text, size_t text_bytes)
+{
+	struct mapped mapped = {0};
+
+	dl_iterate_phdr(look, &mapped);
+	if (mapped.runtime[0])
+		snprintf(text, text_bytes,
+			"CUDA is loaded (%.200s) and no first use of it was seen%s", mapped.runtime,
+			mapped.driver[0] ? ""
+					 : ": there is no driver in this process (libcuda.so.1)");
+	else if (mapped.driver[0])
+		snprintf(text, text_bytes,
+			"CUDA's driver is loaded (%.200s) and no first use of it was seen",
+			mapped.driver);
+	return mapped.runtime[0] || mapped.driver[0];
+}

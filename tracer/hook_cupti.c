@@ -367,8 +367,22 @@ void lw_cupti_forget(void)
 	atomic_store(&lw_cupti_is_settled, was_attached);
 }
 
+/* The driver failed, or was called past us: a user who called CUDA looks for a word on it. */
+static void tell_unused(void)
+{
+	char text[400];
+
+	if (state != UNSETTLED || atomic_load(&is_cuda_used) || !lw_hook_wanted("cupti") ||
+		!lw_cupti_is_cuda_loaded(text, sizeof(text)) || !try_hold())
+		return;
+	refuse(LW_HOOK_ABSENT, text);
+	state = ENDED;
+	let_go();
+}
+
 void lw_cupti_flush(void)
 {
+	tell_unused();
 	if (atomic_load(&lw_cupti_is_attached) && owner == (pid_t)syscall(SYS_getpid) &&
 		!lw_cupti_reader_flush(flush_patience_ns))
 		lw_loss(LW_LOSS_UNENDED, 1, "cupti buffers not flushed in time");

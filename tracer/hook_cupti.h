@@ -67,6 +67,9 @@ struct lw_cupti_api {
  */
 bool lw_cupti_find(struct lw_cupti_api *api, char *why, size_t why_bytes);
 
+/** lw_cupti_is_cuda_loaded() - CUDA's libraries are in this process. @text: which, of one that seems not to have used them. */
+bool lw_cupti_is_cuda_loaded(char *text, size_t text_bytes);
+
 /* ---- cupti_ask.c ------------------------------------------------------------------------------------ */
 
 enum lw_cupti_mode {

@@ -146,6 +146,17 @@ static void end_range(uint64_t id)
 			LW_MARK_NVTX_RANGE, range.t0_ns, lw_now_ns(), range.name, range.value);
 }
 
+int64_t lw_nvtx_count_started(void)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; i < sizeof(started.keys) / sizeof(started.keys[0]); i++)
+		n += atomic_load_explicit(&started.keys[i], memory_order_relaxed) >
+			     LW_TABLE_CLAIMED &&
+		     started.ranges[i].t0_ns;
+	return n;
+}
+
 /* ---- ranges of one thread ---------------------------------------------------------------------------- */
 
 static void record_point(const struct said *said)

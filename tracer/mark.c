@@ -27,6 +27,31 @@ void lw_mark_record(enum lw_mark_op op, int64_t t0_ns, int64_t t1_ns, uint64_t n
 	lw_record(&event);
 }
 
+static _Atomic int64_t n_open; /* ranges, of all threads, whose end would be recorded */
+static int64_t n_told; /* of them, as lost: by who ends the process, or becomes another program */
+
+void lw_ranges_flush(void)
+{
+	int64_t n = atomic_load_explicit(&n_open, memory_order_relaxed) + lw_nvtx_count_started() -
+		    n_told;
+
+	if (n <= 0)
+		return;
+	lw_loss(LW_LOSS_UNENDED, (uint64_t)n, "ranges that were open when the process ended");
+	n_told += n;
+}
+
+void lw_ranges_forget(void)
+{
+	const struct lw_thread_memory *stack = lw_tls.memory;
+	int64_t n = 0;
+
+	for (uint32_t i = 0; stack && i < stack->n_open; i++)
+		n += stack->ranges[i].t0_ns != 0;
+	atomic_store(&n_open, n);
+	n_told = lw_nvtx_count_started(); /* the parent's, which may end them */
+}
+
 static int count_open(const struct lw_thread_memory *stack, const void *domain)
 {
 	int n = 0;
@@ -50,6 +75,8 @@ int lw_ranges_push(const void *domain, uint64_t name, int64_t value)
 		.t0_ns = lw_is_live() ? lw_now_ns() : 0,
 		.name = name,
 		.value = value};
+	if (stack->ranges[stack->n_open - 1].t0_ns)
+		atomic_fetch_add_explicit(&n_open, 1, memory_order_relaxed);
 	return count_open(stack, domain) - 1;
 }
 
@@ -71,8 +98,10 @@ int lw_ranges_pop(const void *domain, enum lw_mark_op op)
 	memmove(&stack->ranges[at - 1], &stack->ranges[at],
 		(stack->n_open - at) * sizeof(stack->ranges[0]));
 	stack->n_open--;
-	if (range.t0_ns)
+	if (range.t0_ns) {
+		atomic_fetch_sub_explicit(&n_open, 1, memory_order_relaxed);
 		lw_mark_record(op, range.t0_ns, lw_now_ns(), range.name, range.value);
+	}
 	return count_open(stack, domain);
 }
 

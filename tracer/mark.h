@@ -17,4 +17,13 @@ int lw_ranges_push(const void *domain, uint64_t name, int64_t value);
  */
 int lw_ranges_pop(const void *domain, enum lw_mark_op op);
 
+/** lw_ranges_flush() - the process ends: ranges of any thread that are open are counted as lost. */
+void lw_ranges_flush(void);
+
+/** lw_ranges_forget() - in a forked child: those of other threads are its parent's. */
+void lw_ranges_forget(void);
+
+/** lw_nvtx_count_started() - ranges that were started by an id and not ended, as far as their ends would be recorded. */
+int64_t lw_nvtx_count_started(void);
+
 #endif /* LAPWING_TRACER_MARK_H */

@@ -60,9 +60,10 @@ struct lw_timeline {
 	bool is_more_in_column;       /* and more */
 	int32_t to_fit; /* step that the next drawing zooms to, or LW_TIMELINE_FIT_.. */
 	size_t details_top;
-	int n_columns;  /* of the screen as it was drawn last */
-	int gpu_lines;  /* GPU lanes of a rank on it */
-	size_t n_shown; /* rows on it */
+	struct lw_timeline_ranges *ranges; /* of the last selections; timeline_ranges.c */
+	int n_columns;                     /* of the screen as it was drawn last */
+	int gpu_lines;                     /* GPU lanes of a rank on it */
+	size_t n_shown;                    /* rows on it */
 };
 
 struct lw_timeline_layout {
@@ -141,6 +142,20 @@ int32_t lw_timeline_step_here(const struct lw_timeline *timeline);
 
 /** lw_timeline_select_tensor() - its row, when tensors are down. */
 void lw_timeline_select_tensor(struct lw_timeline *timeline, int32_t tensor);
+
+/* ---- timeline_ranges.c ---- */
+
+enum { LW_TIMELINE_RANGES_BYTES = 256 };
+
+/**
+ * lw_timeline_ranges_text() - "; in the program's range ..." for the ranges that the rank of index @rank was in at @at_ns,
+ * the innermost first. @tid: only that thread's, 0 = of any. Return: "": none. Valid until the call after the next.
+ */
+const char *lw_timeline_ranges_text(
+	const struct lw_timeline *timeline, size_t rank, int64_t at_ns, uint32_t tid);
+
+/** lw_timeline_ranges_begin() - forget what was found in another analysis. */
+void lw_timeline_ranges_begin(struct lw_timeline *timeline);
 
 /* ---- timeline_details.c ---- */
 

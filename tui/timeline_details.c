@@ -172,7 +172,9 @@ static void say_when(const struct lw_timeline *timeline, const struct lw_batch *
 			lw_ns_format(
 				(double)(batch->start_ns - rank->steps.at[batch->step].start_ns),
 				into));
-	add(text, n, ", takes %s", lw_ns_format((double)(batch->end_ns - batch->start_ns), length));
+	add(text, n, ", takes %s%s",
+		lw_ns_format((double)(batch->end_ns - batch->start_ns), length),
+		lw_timeline_ranges_text(timeline, timeline->rank, batch->start_ns, 0));
 }
 
 static void say_phases(struct lw_timeline *timeline, const struct lw_batch *batch, char *text)

@@ -132,7 +132,10 @@ static void say_launch(const struct lw_timeline *timeline, const struct subject 
 		waited_ns < 0 ? "AFTER it began" : "before it began",
 		lw_ns_format((double)(s->launch->end_ns - s->launch->start_ns), length));
 	if (s->launch->result)
-		add(text, n, ", and failed (%u)", s->launch->result);
+		n = add(text, n, ", and failed (%u)", s->launch->result);
+	add(text, n, "%s",
+		lw_timeline_ranges_text(
+			timeline, timeline->rank, s->launch->start_ns, s->launch->tid));
 }
 
 static const char *const sources[] = {

@@ -388,6 +388,7 @@ static int table_lines(int height)
 static void draw(struct lw_view *view, struct lw_pane pane)
 {
 	struct state *state = view->state;
+	const struct lw_marks *marks = &view->data->analysis->run->marks;
 	int n_lines = table_lines(pane.height);
 
 	follow(view);
@@ -395,7 +396,8 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	if (!state->tables[state->side].n_rows) {
 		lw_pane_wrap(pane, 1, 3, pane.width - 2, LW_STYLE_WARN,
 			state->side == BY_STEP
-				? "No training step was found: no gradient came twice."
+				? (*marks->why ? marks->why
+					       : "No training step was found: no gradient came twice.")
 				: "Nothing of this kind is in the run.");
 		return;
 	}

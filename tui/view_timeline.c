@@ -47,7 +47,11 @@ static int open_view(struct lw_view *view)
 
 	lw_lanes_done(&timeline->lanes);
 	if (!run->ranks.n)
-		return lw_fail(LW_ERR_STATE, "the run holds no rank");
+		return lw_fail(LW_ERR_STATE, "the run holds no rank%s",
+			run->marks.names.n
+				? ": its marks and ranges are in `lapwing report` and SQL (v_range)"
+				: "");
+	lw_timeline_ranges_begin(timeline);
 	status = take_lanes(view->data, &timeline->lanes);
 	timeline->rank = clip(timeline->rank, run->ranks.n);
 	if (timeline->group >= (int32_t)run->groups.n)
@@ -72,6 +76,8 @@ static void done(struct lw_view *view)
 {
 	struct lw_timeline *timeline = view->state;
 
+	free(timeline->ranges);
+	timeline->ranges = NULL;
 	lw_lanes_done(&timeline->lanes);
 }
 

@@ -66,6 +66,7 @@ struct walk {
 	size_t wait;  /* the first that ends after the gap's begin, or just before */
 	size_t entry; /* the first that is not before the gap's end */
 	size_t hint;  /* of lw_gpu_span_has() */
+	size_t first; /* step in which the counted time that @hint is in began without a break */
 };
 
 static int by_time(const void *a, const void *b)
@@ -203,6 +204,21 @@ static bool next_work(const struct lw_run *run, const struct lw_gpu_rank *gpu, s
 	return copy != NULL;
 }
 
+/* What lies before counted time is none of it: between two windows of a profiler nothing idles. */
+static void leave_out_pause(struct walk *walk)
+{
+	const struct lw_gpu_span *span = walk->span;
+	const struct lw_step *steps = span->rank->steps.at;
+
+	if (span->times == &span->rank->gpu.whole || walk->busy_ns == INT64_MIN)
+		return;
+	for (size_t s = walk->first; s < walk->hint; s++)
+		if (steps[s].excluded || steps[s].end_ns != steps[s + 1].start_ns)
+			walk->first = s + 1;
+	if (walk->busy_ns < steps[walk->first].start_ns)
+		walk->busy_ns = steps[walk->first].start_ns;
+}
+
 static int look(const struct lw_run *run, const struct lw_gpu_span *span, const int32_t *last,
 	struct idle *idle)
 {
@@ -219,6 +235,7 @@ static int look(const struct lw_run *run, const struct lw_gpu_span *span, const 
 
 			idle->n_kernels += computes;
 			idle->kernel_ns += computes ? (double)(work.end_ns - work.start_ns) : 0;
+			leave_out_pause(&walk);
 			if (walk.busy_ns != INT64_MIN && work.start_ns > walk.busy_ns)
 				add_gap(idle, &walk, &work);
 		}

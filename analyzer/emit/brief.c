@@ -91,6 +91,11 @@ const char *lw_brief_job(
 		snprintf(text, size, "captured packets, no rank of a job");
 		return text;
 	}
+	if (!rank && run->marks.n_processes) {
+		snprintf(text, size, "%u process%s without a rank", run->marks.n_processes,
+			run->marks.n_processes == 1 ? "" : "es");
+		return text;
+	}
 	n += (size_t)snprintf(
 		text + n, size - n, "%d rank%s", run->size, run->size == 1 ? "" : "s");
 	if (!run->is_import && !run->is_profile) /* other tools' traces name no host */

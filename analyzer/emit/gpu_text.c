@@ -232,12 +232,26 @@ const char *lw_gpu_idle_text(const struct lw_run *run, char text[LW_GPU_TEXT_BYT
 	return text;
 }
 
+/* The program used CUDA, so that no GPU is seen wants a word. */
+static bool is_cupti_asked(const struct lw_run *run)
+{
+	const struct lw_told *told;
+
+	lw_vec_foreach (told, &run->told)
+		if (!strcmp(told->name, "cupti"))
+			return true;
+	return false;
+}
+
 void lw_gpu_text(const struct lw_run *run, int32_t only_rank, FILE *out)
 {
 	struct lw_gpu_summary summary;
 
-	if (!lw_gpu_is_there(run))
+	if (!lw_gpu_is_there(run)) {
+		if (is_cupti_asked(run))
+			print_sources(out, run);
 		return;
+	}
 	if (lw_gpu_summarize(run, &summary) == LW_OK) {
 		print_ranks(out, &summary, only_rank);
 		print_kernels(out, &summary);

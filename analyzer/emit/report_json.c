@@ -6,6 +6,7 @@
 #include "analyzer/emit/flows.h"
 #include "analyzer/emit/gpu.h"
 #include "analyzer/emit/json.h"
+#include "analyzer/emit/marks.h"
 #include "analyzer/emit/report.h"
 
 const char *lw_how_name(enum lw_how how)
@@ -280,6 +281,7 @@ int lw_report_json(const struct lw_analysis *analysis, FILE *out)
 	put_stragglers(json, summary);
 	put_cores(json, analysis->run);
 	status = lw_gpu_json(json, analysis->run);
+	lw_marks_json(json, analysis->run);
 	lw_json_object(json, "loss");
 	lw_json_int(json, "n_dropped", (int64_t)analysis->run->n_lost);
 	lw_json_int(json, "n_missing_ranks", analysis->run->n_missing_ranks);

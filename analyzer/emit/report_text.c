@@ -9,6 +9,7 @@
 
 #include "analyzer/emit/flows.h"
 #include "analyzer/emit/gpu.h"
+#include "analyzer/emit/marks.h"
 #include "analyzer/emit/quality.h"
 #include "analyzer/emit/report.h"
 #include "analyzer/emit/volume.h"
@@ -159,9 +160,13 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 	size_t n, n_more = lw_advise_n_more(&analysis->advice);
 
 	print_hang(out, analysis->run);
+	if (analysis->run->is_cut_off)
+		print_paragraph(out,
+			"Cut off: a trace of this run stops in its middle. What came after that is missing, and what is said below is of the rest alone.");
 	if (!summary->n_steps) {
 		print_paragraph(out,
-			*lw_flows_headline(analysis->run, text) ? text
+			*analysis->run->marks.why                 ? analysis->run->marks.why
+			: *lw_flows_headline(analysis->run, text) ? text
 			: analysis->run->is_profile
 				? "No training step was found: the trace has no ProfilerStep marks (call step() of the profiler in each iteration), and its operations do not recur often enough. What was recorded is below."
 				: "No training step was found: no gradient came twice. What was recorded is below.");
@@ -498,6 +503,7 @@ void lw_report_text(
 		print_stragglers(out, analysis->run, summary);
 	}
 	lw_gpu_text(analysis->run, options->rank, out);
+	lw_marks_text(analysis->run, out);
 	lw_network_text(analysis, out);
 	lw_flows_text(analysis->run, out);
 	print_findings(out, analysis->run, summary);

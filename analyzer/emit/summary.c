@@ -223,7 +223,8 @@ static int summarize_steps(struct lw_run *run, struct lw_summary *summary)
 		assume_upper(&summary->exposed_ns);
 		assume_upper(&summary->exposed_frac);
 	}
-	summary->step_ns = unknown("no step was found that counts");
+	summary->step_ns =
+		unknown(*run->marks.why ? run->marks.why : "no step was found that counts");
 	summary->mean_step_ns = mean_of(lengths, n, summary->step_ns.why);
 	if (n) {
 		summary->step_ns = exact(0, LW_MEASURED);

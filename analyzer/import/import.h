@@ -19,9 +19,10 @@ struct lw_import_rows;
 typedef int (*lw_import_progress_fn)(void *context, double done_frac);
 
 struct lw_import_summary {
-	const char *format; /* name of the importer */
-	uint64_t n_records; /* of the input that were used */
-	uint64_t n_ranks;   /* that the input tells of, 0 for packets */
+	const char *format;   /* name of the importer */
+	uint64_t n_records;   /* of the input that were used */
+	uint64_t n_ranks;     /* that the input tells of, 0 for packets */
+	uint64_t n_job_ranks; /* of the job, as a profiler's trace says; 0 = it does not */
 	uint64_t n_tensors, n_batches, n_collectives, n_ready, n_ranges;
 	uint64_t n_packets, n_flows; /* of a capture; each packet once */
 	/* of a profiler's trace */

@@ -216,6 +216,8 @@ static void summarize(struct kineto_import *k)
 	int64_t first_ns = INT64_MAX, last_ns = INT64_MIN, start_ns, end_ns;
 
 	summary->n_ranks = k->n_files;
+	if (k->files[0].world_size > 0)
+		summary->n_job_ranks = (uint64_t)k->files[0].world_size;
 	for (size_t i = 0; i < k->n_files; i++) {
 		const struct lw_kineto_file *file = &k->files[i];
 

@@ -395,16 +395,18 @@ static int write_process(struct lw_kineto_writer *w)
 		.n_lost = (int64_t)(n_torn + file->n_bad),
 		.pid = file->pid,
 		.tid = file->steps.n ? (int64_t)file->steps.at[0].tid : 0};
+	char torn[400];
 	int status;
 
+	snprintf(torn, sizeof(torn), "%s%s", file->json.is_truncated ? LW_LOSS_CUT_OFF : "",
+		file->json.problem);
 	if (!move(w, &process.start_ns))
 		process.start_ns = 0;
 	if (!move(w, &process.end_ns))
 		process.end_ns = process.start_ns;
 	status = lw_rows_process(rows, &process);
 	if (status == LW_OK)
-		status =
-			lw_rows_loss(rows, w->process_id, LW_LOSS_TORN, n_torn, file->json.problem);
+		status = lw_rows_loss(rows, w->process_id, LW_LOSS_TORN, n_torn, torn);
 	if (status == LW_OK)
 		status = lw_rows_loss(rows, w->process_id, LW_LOSS_TORN, file->n_bad,
 			"an interval without its times, or far from all others");

@@ -330,7 +330,7 @@ static int read_store(struct lw_loader *loader)
 {
 	static int (*const parts[])(struct lw_loader *) = {lw_load_rows, lw_load_traffic,
 		lw_load_nics, lw_load_queues, lw_load_ends, lw_load_gpu, lw_load_findings,
-		lw_load_told, lw_load_captures, lw_load_samplers};
+		lw_load_told, lw_load_marks, lw_load_captures, lw_load_samplers};
 	int status = LW_OK;
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && status == LW_OK; i++)
@@ -480,6 +480,7 @@ static int load(
 		status = read_stores(run, members, probes);
 	if (status == LW_OK)
 		status = join_ranks(run, members);
+	lw_load_marks_words(run);
 	if (status == LW_OK)
 		status = lw_load_unfinished(run);
 	if (status == LW_OK)

@@ -138,6 +138,13 @@ int lw_load_findings(struct lw_loader *loader);
 /** lw_load_told() - what the hooks that tell of GPUs and NCCL said of themselves, and the importer. */
 int lw_load_told(struct lw_loader *loader);
 
+/** lw_load_marks() - marks and ranges by name, and how many processes there are; of every process. (marks.c) */
+int lw_load_marks(struct lw_loader *loader);
+
+/** lw_load_marks_words() - lw_marks.why. */
+void lw_load_marks_words(struct lw_run *run);
+void lw_load_marks_free(struct lw_run *run);
+
 /** lw_load_captures() - what captures miss, as diags. */
 int lw_load_captures(struct lw_loader *loader);
 

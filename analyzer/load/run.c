@@ -235,6 +235,7 @@ void lw_run_free(struct lw_run *run)
 		lw_store_close(*store);
 	free_traffic(run);
 	free_told(run);
+	lw_load_marks_free(run);
 	lw_vec_free(&run->stores);
 	lw_vec_free(&run->ranks);
 	lw_vec_free(&run->tensors);

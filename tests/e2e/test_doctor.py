@@ -90,7 +90,8 @@ def which_nccl(folder):
     checks = doctor(dynamic, **here, NCCL_PROFILER_PLUGIN="inspector")
     assert checks["nccl_plugin"]["verdict"] == "no" and "inspector" in checks["nccl_plugin"]["text"], checks["nccl_plugin"]
     checks = doctor("env", "NCCL_PROFILER_PLUGIN=none", dynamic, **here)
-    assert checks["nccl_plugin"]["verdict"] == "no" and "none" in checks["nccl_plugin"]["text"], checks["nccl_plugin"]
+    told = checks["nccl_plugin"]
+    assert told["verdict"] == "no" and "none: NCCL loads no profiler" in told["text"], told
     os.remove(library)
     checks = doctor(build(folder, "empty"), **here)
     if checks["nccl"]["verdict"] == "no":  # no real one on this machine either
@@ -101,10 +102,12 @@ def which_nccl(folder):
 
 def who_has_the_gpu(folder):
     """Driver, CUPTI, NVTX and NVML, and who else is there."""
-    assert doctor("ls")["nvtx"]["verdict"] == "yes"
-    other = build(folder, "libtool.so", "-shared", "-fPIC")
-    told = doctor("ls", NVTX_INJECTION64_PATH=other)["nvtx"]
+    other = build(folder, "libtool.so", "-shared", "-fPIC", text="int InitializeInjectionNvtx2(void *f) { return !f; }\n")
+    told = doctor("mpirun", PYTHON, "job.py", NVTX_INJECTION64_PATH=other)["nvtx"]
     assert told["verdict"] == "yes" and "goes on to " + other in told["text"], told
+    none = build(folder, "libnone.so", "-shared", "-fPIC")
+    told = doctor("mpirun", PYTHON, "job.py", NVTX_INJECTION64_PATH=none)["nvtx"]
+    assert told["verdict"] == "unsure" and none + ", which is no NVTX tool" in told["text"], told
     told = doctor("ls", NVTX_INJECTION64_PATH="/nowhere/libtool.so")["nvtx"]
     assert told["verdict"] == "unsure" and "/nowhere/libtool.so" in told["text"], told
     assert "not NCCL's own" in doctor("env", "NCCL_NVTX_DISABLE=1", "ls")["nvtx"]["text"]
@@ -113,8 +116,15 @@ def who_has_the_gpu(folder):
         told = doctor("ls", **variables)["cupti"]
         assert told["verdict"] == "no" and words in told["text"], told
     assert "Kineto" not in doctor("ls", KINETO_USE_DAEMON="1", LAPWING_GPU="on")["cupti"]["text"]
+    told = doctor("ls", LAPWING_GPU="bogus")["cupti"]
+    assert told["verdict"] == "no" and "LAPWING_GPU=bogus is none of on, graphs, off, release" in told["text"], told
+    for path, words in ("/nowhere/libX.so", "/nowhere/libX.so, which is not there"), (other, other + ": CUPTI has one subscriber"):
+        told = doctor("ls", CUDA_INJECTION64_PATH=path)["cupti"]
+        assert "CUDA_INJECTION64_PATH is " + words in told["text"] and told["verdict"] != "yes", told
     none, cuda = doctor("ls"), "int cuDriverGetVersion(int *v) { *v = 13000; return %d; }\n"
     if none["cupti"]["verdict"] == "no" and "libcuda.so.1" in none["cupti"]["text"]:
+        both = doctor("ls", KINETO_USE_DAEMON="1")["cupti"]["text"]
+        assert "left to Kineto" in both and "libcuda.so.1" in both, both
         for result, words in (34, "the stub"), (3, "error 3"), (0, "/dev/nvidiactl"):
             build(folder, "libcuda.so.1", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", text=cuda % result)
             told = doctor("ls", LD_LIBRARY_PATH=folder)["cupti"]
@@ -132,6 +142,42 @@ def who_has_the_gpu(folder):
     told = doctor("ls", LD_LIBRARY_PATH=nvml, FAKE_NVML="init=9")["nvml"]
     assert told["verdict"] == "no" and told["text"] == "Driver Not Loaded", told
     assert "no GPU" in doctor("ls", LD_LIBRARY_PATH=nvml, FAKE_NVML="gpus=0")["nvml"]["text"]
+
+
+def what_is_seen_only_under_conditions(folder):
+    """A process that merely has sockets or NVTX is not traced, and of a command that is not there nothing is known."""
+    plain = build(folder, "hello")
+    checks = doctor(plain)
+    for name in "nvtx", "socket":
+        assert checks[name]["verdict"] == "unsure" and "lapwing_mark_step()" in checks[name]["text"], checks[name]
+    checks = doctor("mpirun", "-np", "2", PYTHON, "job.py")
+    assert checks["nvtx"]["verdict"] == checks["socket"]["verdict"] == "yes", checks
+    checks = doctor("./nonexist", code=1)
+    assert checks["reach"]["text"] == "./nonexist: no such command"
+    assert not {"horovod", "mpi", "nccl", "nvtx", "cupti", "socket", "verbs"} & set(checks), sorted(checks)
+
+
+def whose_python_it_is(folder):
+    """A launcher that is a script of Python's, and a shell that starts one; of what a shell starts otherwise nobody knows."""
+    torchrun = os.path.join(folder, "torchrun")
+    with open(torchrun, "w") as file:
+        file.write(f"#!{PYTHON}\n")
+    os.chmod(torchrun, 0o755)
+    direct = doctor(PYTHON, "t.py")
+    assert direct["horovod"]["verdict"] == "yes", direct
+    for command in ([torchrun, "--nproc-per-node", "4", "t.py", "test"], ["bash", "-c", f"cd / && {PYTHON} t.py"],
+                    ["mpirun", "-np", "2", "sh", "-c", f"{PYTHON} t.py"]):
+        checks = doctor(*command, code=None)
+        for name in "horovod", "gloo", "ddp", "mpi":
+            assert checks[name] == direct[name], (command, checks[name])
+    script = os.path.join(folder, "job.sh")
+    with open(script, "w") as file:
+        file.write("#!/bin/sh\nexec ./job\n")
+    os.chmod(script, 0o755)
+    for command in [script], ["bash", script], ["bash", "-c", "./job"]:
+        for name in "horovod", "gloo", "ddp", "mpi":
+            told = doctor(*command)[name]
+            assert told["verdict"] == "unsure" and "a shell starts" in told["text"], (command, told)
 
 
 def main():
@@ -169,6 +215,8 @@ def main():
 
         checks = doctor("ls", LD_PRELOAD=os.path.join(os.environ["LAPWING_BUILD_DIR"], "lib", "liblapwing.so"))
         assert checks["preload"]["verdict"] == "unsure" and "kept" in checks["preload"]["text"]
+        what_is_seen_only_under_conditions(folder)
+        whose_python_it_is(folder)
         which_nccl(folder)
         who_has_the_gpu(folder)
         bad_output(folder)

@@ -175,8 +175,23 @@ def test_profiler_traces(folder):
                   "neither a number", folder, ["layers", "traces", "traces.lapwing"])
     one = lapwing("import", os.path.join(traces, "rank0.json.gz"), cwd=folder)
     assert one.returncode == 0 and os.path.exists(os.path.join(folder, "rank0.lapwing")), one.stderr
+    assert "MISSING: 1 of the job's 2 ranks" in one.stdout and "2 steps over all ranks" in one.stdout, one.stdout
     done = lapwing("report", "rank0.lapwing", cwd=folder)
     assert done.returncode == 3 and "import the traces of all ranks" in " ".join(done.stdout.split()), done.stdout
+    with gzip.open(os.path.join(traces, "rank0.json.gz"), "rb") as packed:
+        whole = packed.read()
+    with open(os.path.join(folder, "rank0.json"), "wb") as cut:  # before its first kernel
+        cut.write(whole[:whole.index(b'"kernel"')])
+    done = lapwing("import", "rank0.json", cwd=folder)
+    assert done.returncode == 3 and done.stdout.startswith("CUT OFF: "), done.stdout
+    assert "0 kernels" in done.stdout and "tensors" not in done.stdout, done.stdout
+    done = lapwing("report", "rank0.lapwing", cwd=folder)
+    assert "Cut off: a trace of this run stops" in "\n".join(done.stdout.split("\n")[:4]), done.stdout
+    for name in "rank0.json", os.path.join(traces, "rank1.json.gz"):
+        for verb in "report", "tui":
+            done = lapwing(verb, name, cwd=folder)
+            assert done.returncode == 1 and "`lapwing import` makes a run of it" in done.stderr, (verb, done.stderr)
+    os.remove(os.path.join(folder, "rank0.json"))
     shutil.rmtree(traces)
     for name in ("layers", "traces.lapwing", "rank0.lapwing"):
         os.remove(os.path.join(folder, name))

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The samplers on this host itself: its TCP connections, and what may not be asked. */
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "collector/netlink.h"
 #include "collector/tcp_follow.h"
 
 /* So long that no look can be too dear: the time is this file's. */
@@ -109,6 +113,40 @@ static void a_process_that_has_ended_is_no_loss(void **state)
 	lw_samplers_process(samplers, &process);
 	store();
 	assert_int_equal(ask("SELECT count(*) FROM loss"), 0);
+}
+
+static void *sleep_on(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
+}
+
+/* While a process ends it has no namespace any more, and is no zombie yet: as one whose first thread has gone. */
+static void a_process_that_ends_is_no_loss_but_one_that_stays_is(void **state)
+{
+	struct lw_process process = {.process_id = 9};
+	const struct timespec nap = {.tv_nsec = 1000000};
+	pid_t pid = fork();
+	pthread_t thread;
+
+	(void)state;
+	if (!pid) {
+		pthread_create(&thread, NULL, sleep_on, NULL);
+		syscall(SYS_exit, 0); /* of this thread alone */
+	}
+	for (int i = 0; i < 5000 && lw_netns_key(pid); i++)
+		nanosleep(&nap, NULL);
+	assert_int_equal(lw_netns_key(pid), 0);
+	process.pid = (uint32_t)pid;
+	lw_samplers_process(samplers, &process);
+	store();
+	assert_int_equal(ask("SELECT count(*) FROM loss"), 0);
+	look(101);
+	store();
+	assert_int_equal(ask("SELECT count(*) FROM loss WHERE detail LIKE '%cannot be seen%'"), 1);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 static int connected[2];
@@ -251,6 +289,7 @@ int main(void)
 {
 #define ONE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		ONE(a_process_that_ends_is_no_loss_but_one_that_stays_is),
 		ONE(a_process_that_has_ended_is_no_loss),
 		ONE(sockets_that_cannot_be_opened_are_told),
 		ONE(announcements_of_where_nobody_looks_leave_room_for_others),

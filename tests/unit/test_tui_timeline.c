@@ -233,6 +233,46 @@ static void who_was_last_had_its_tensors_last(void **state)
 	lw_run_free(run);
 }
 
+/* Only the rank's own, of threads, that are open when the operation starts: the innermost first. */
+static void an_operation_is_said_to_run_in_ranges_of_its_rank(void **state)
+{
+	struct make_run spec = make_run_job(2, 4);
+	struct lw_timeline timeline = {.group = 0};
+	char sql[2048], text[LW_TIMELINE_TEXT_BYTES];
+	const struct lw_batch *batch;
+	struct lw_run *run = run_fixture_analyze(&spec);
+	long long at_ns = (long long)lw_group_batch(run, &run->groups.at[0], 1)->start_ns;
+
+	(void)state;
+	lw_run_free(run);
+	snprintf(sql, sizeof(sql),
+		"INSERT INTO string VALUES(7001, 'inner'), (7002, 'outer'), (7003, 'of rank 0'), (7004, 'NCCL/x');"
+		"INSERT INTO range VALUES(3, 9001, %lld, %lld, 3, 7002, 0), (3, 9002, %lld, %lld, 4, 7001, 0),"
+		" (3, 9003, %lld, %lld, 4, 7004, 0), (1, 9001, %lld, %lld, 3, 7003, 0),"
+		" (3, 9004, %lld, %lld, 3, 7003, 0), (3, 9005, %lld, %lld, 1, NULL, 0);",
+		at_ns - 2000, at_ns + 2000, at_ns - 1000, at_ns + 1, at_ns - 10, at_ns + 10,
+		at_ns - 10, at_ns + 10, at_ns - 10, at_ns, at_ns, at_ns);
+	spec.extra_sql = sql;
+	run = run_fixture_analyze(&spec);
+	assert_int_equal(lw_lanes_init(&timeline.lanes, run), LW_OK);
+	lw_timeline_ranges_begin(&timeline);
+	timeline.rank = 1;
+	batch = lw_timeline_batch(&timeline, 1);
+	assert_non_null(batch);
+	for (int i = 0; i < 2; i++) { /* asked, and as it was answered */
+		assert_true(lw_timeline_details_line(&timeline, 1, text));
+		assert_non_null(strstr(text, "; in the program's range \"inner\", \"outer\""));
+		assert_null(strstr(text, "of rank 0"));
+		assert_null(strstr(text, "NCCL/"));
+	}
+	timeline.rank = 0;
+	assert_true(lw_timeline_details_line(&timeline, 1, text));
+	assert_null(strstr(text, "outer"));
+	free(timeline.ranges);
+	lw_lanes_done(&timeline.lanes);
+	lw_run_free(run);
+}
+
 static void ranks_on_other_clocks_begin_their_first_step_together(void **state)
 {
 	struct make_run spec = make_run_job(3, 4);
@@ -456,6 +496,7 @@ int main(void)
 		cmocka_unit_test(lanes_hold_what_reports_say),
 		cmocka_unit_test(a_tensor_has_its_own_phases),
 		cmocka_unit_test(who_was_last_had_its_tensors_last),
+		cmocka_unit_test(an_operation_is_said_to_run_in_ranges_of_its_rank),
 		cmocka_unit_test(ranks_on_other_clocks_begin_their_first_step_together),
 		cmocka_unit_test(keys_go_from_step_to_step_and_to_what_others_selected),
 		cmocka_unit_test(what_takes_most_of_a_column_is_selected),

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyzer/emit/marks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/emit/json.h"
+#include "analyzer/emit/wrap.h"
+#include "base/units.h"
+
+enum {
+	MAX_NAMES = 12,
+	HEAD_WIDTH = 12,
+	TAIL_WIDTH = 18,
+	NAME_WIDTH = HEAD_WIDTH + 2 + TAIL_WIDTH,
+	NAME_BYTES = 4 * NAME_WIDTH + 4
+};
+
+static const char *const kinds[] = {"?", "step", "mark", "range", "NVTX range", "NVTX mark"};
+
+static const char *kind_of(const struct lw_mark_name *name)
+{
+	return kinds[name->op > 0 && name->op <= LW_MARK_NVTX_POINT ? name->op : 0];
+}
+
+static bool is_point(const struct lw_mark_name *name)
+{
+	return name->op == LW_MARK_POINT || name->op == LW_MARK_NVTX_POINT;
+}
+
+static size_t n_characters(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += (*text & 0xc0) != 0x80;
+	return n;
+}
+
+/* What a program called it, for one line: without control characters, and where it is long without its middle. */
+static const char *name_text(const char *name, char text[NAME_BYTES])
+{
+	size_t n = 0, at = 0, width = n_characters(name);
+
+	if (!*name)
+		return "(no name)";
+	for (; *name && n < NAME_BYTES - 4; name++) {
+		bool is_first = (*name & 0xc0) != 0x80;
+
+		at += is_first;
+		if (width > NAME_WIDTH && at > HEAD_WIDTH && at <= width - TAIL_WIDTH) {
+			if (is_first && at == HEAD_WIDTH + 1)
+				n += (size_t)snprintf(text + n, NAME_BYTES - n, "..");
+			continue;
+		}
+		text[n++] = (char)((unsigned char)*name < 0x20 || *name == 0x7f ? '?' : *name);
+	}
+	text[n] = '\0';
+	return text;
+}
+
+static void print_name(FILE *out, const struct lw_mark_name *name)
+{
+	char text[LW_UNIT_TEXT_BYTES], cut[NAME_BYTES], rank[16] = "-";
+
+	fprintf(out, "  %7llu", (unsigned long long)name->n);
+	if (is_point(name)) {
+		fprintf(out, " %31s", kind_of(name));
+	} else {
+		fprintf(out, " %9s", lw_ns_format(name->total_ns, text));
+		fprintf(out, " %9s", lw_ns_format(name->total_ns / (double)name->n, text));
+		if (name->longest_rank != LW_NONE)
+			snprintf(rank, sizeof(rank), "%d", name->longest_rank);
+		fprintf(out, " %9s", lw_ns_format((double)name->longest_ns, text));
+	}
+	fprintf(out, " %5s  %s\n", is_point(name) ? "" : rank, name_text(name->name, cut));
+}
+
+void lw_marks_text(const struct lw_run *run, FILE *out)
+{
+	const struct lw_marks *marks = &run->marks;
+
+	if (!marks->names.n)
+		return;
+	fputs("Marks and ranges, all processes (each in full, those inside of it included)\n", out);
+	fprintf(out, "  %7s %9s %9s %9s %5s  %s\n", "n", "total", "mean", "longest", "rank",
+		"name");
+	for (size_t i = 0; i < marks->names.n && i < MAX_NAMES; i++)
+		print_name(out, &marks->names.at[i]);
+	if (marks->names.n > MAX_NAMES)
+		fprintf(out, "  ... and %zu more names (--json; each one: SQL, v_range)\n",
+			marks->names.n - MAX_NAMES);
+	fputs("  ", out);
+	lw_print_wrapped(out, 2, 2, "rank: that had the longest; -: of a process without a rank.");
+	fputc('\n', out);
+}
+
+static void put_or_null(struct lw_json *json, const char *key, bool is_known, double value)
+{
+	if (is_known)
+		lw_json_double(json, key, value);
+	else
+		lw_json_null(json, key);
+}
+
+void lw_marks_json(struct lw_json *json, const struct lw_run *run)
+{
+	const struct lw_marks *marks = &run->marks;
+	const struct lw_mark_name *name;
+
+	lw_json_object(json, "marks");
+	lw_json_int(json, "n_processes", marks->n_processes);
+	lw_json_int(json, "n_steps", (int64_t)marks->n_steps);
+	put_or_null(json, "mean_step_ns", marks->n_gaps > 0, marks->mean_gap_ns);
+	lw_json_array(json, "names");
+	lw_vec_foreach (name, &marks->names) {
+		lw_json_object(json, NULL);
+		lw_json_string(json, "kind", kind_of(name));
+		lw_json_string(json, "name", name->name);
+		lw_json_int(json, "n", (int64_t)name->n);
+		lw_json_int(json, "n_processes", name->n_processes);
+		put_or_null(json, "total_ns", !is_point(name), name->total_ns);
+		put_or_null(json, "longest_ns", !is_point(name), (double)name->longest_ns);
+		if (name->longest_rank == LW_NONE)
+			lw_json_null(json, "longest_rank");
+		else
+			lw_json_int(json, "longest_rank", name->longest_rank);
+		lw_json_object_end(json);
+	}
+	lw_json_array_end(json);
+	lw_json_object_end(json);
+}
