@@ -11,6 +11,7 @@ struct group {                       /* of run->groups: what its kernels on all 
 	int32_t step;
 	uint32_t n_ranks;
 	double bytes, shortest_ns;
+	int64_t comm_key;
 };
 
 double lw_nccl_bus_factor(int op, uint32_t n_ranks)
@@ -99,6 +100,7 @@ static void add_to_group(struct group *group, const struct lw_rank *rank,
 		group->algorithm = call->algorithm;
 		group->protocol = call->protocol;
 		group->step = rank->batches.at[call->batch].step;
+		group->comm_key = call->comm_key;
 	} else if (group->op != call->op || group->algorithm != call->algorithm ||
 		   group->protocol != call->protocol) {
 		group->op = SEVERAL_KINDS;
@@ -146,7 +148,7 @@ static int add_whole(
 		const struct group *group = &groups[g];
 		struct lw_nccl_served served = {group->op, group->algorithm, group->protocol,
 			group->step, run->groups.at[g].n_wanted, true, group->bytes,
-			group->shortest_ns};
+			group->shortest_ns, group->comm_key};
 
 		if (is_whole(run, groups, (int32_t)g) && lw_vec_push(&services->at, served) < 0)
 			return LW_ERR_NOMEM;
@@ -166,7 +168,8 @@ static int add_others(
 			struct lw_nccl_served served = {call->op, call->algorithm, call->protocol,
 				call->batch == LW_NONE ? LW_NONE
 						       : rank->batches.at[call->batch].step,
-				n_ranks, false, (double)call->bytes, length_ns(call)};
+				n_ranks, false, (double)call->bytes, length_ns(call),
+				call->comm_key};
 
 			if (is_timed(call) && lw_nccl_is_counted(rank, call) &&
 				!is_whole(run, groups, group_of(rank, call)) &&

@@ -18,6 +18,7 @@ struct lw_nccl_served {
 	bool is_matched;  /* found on all its ranks */
 	double bytes;     /* as the caller of one rank counts */
 	double service_ns;
+	int64_t comm_key; /* of the communicator, as the first rank that has it knows it */
 };
 
 struct lw_nccl_services {

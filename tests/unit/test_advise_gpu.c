@@ -260,6 +260,29 @@ static void a_protocol_that_the_run_shows_to_be_faster_is_said(void **state)
 		"");
 }
 
+/* NCCL goes by the size: what is smaller and runs another way is not faster for it. */
+static void sizes_that_differ_show_no_protocol_to_be_faster(void **state)
+{
+	struct make_gpu gpu = make_gpu_job();
+
+	(void)state;
+	gpu.has_two_protocols = true;
+	/* both in [2^20, 2^21) */
+	assert_string_equal(
+		advise_of(&gpu, 40,
+			"UPDATE nccl_op SET bytes = CASE WHEN protocol = 2 THEN 1150000 ELSE 1990000 END;",
+			"gpu.nccl"),
+		"");
+	assert_says(advise_of(&gpu, 40, "UPDATE nccl_op SET bytes = 1990000;", "gpu.nccl"),
+		"NCCL ran allreduce of 1.90 MiB two ways");
+	/* nor do communicators of other ranks, and so other links */
+	assert_string_equal(
+		advise_of(&gpu, 40,
+			"UPDATE nccl_op SET bytes = 1990000, comm_key = comm_key + protocol;",
+			"gpu.nccl"),
+		"");
+}
+
 static void no_advice_claims_more_than_is_exposed(void **state)
 {
 	struct make_gpu gpu = make_gpu_job();
@@ -287,6 +310,7 @@ int main(void)
 		cmocka_unit_test(a_gap_that_communication_ends_is_not_the_hosts),
 		cmocka_unit_test(a_clock_that_heat_holds_down_is_said),
 		cmocka_unit_test(a_protocol_that_the_run_shows_to_be_faster_is_said),
+		cmocka_unit_test(sizes_that_differ_show_no_protocol_to_be_faster),
 		cmocka_unit_test(no_advice_claims_more_than_is_exposed),
 	};
 
