@@ -149,6 +149,7 @@ struct lw_collective { /* load: transport level */
 struct lw_step {
 	/* step */
 	int64_t start_ns, end_ns;
+	int64_t mark;                    /* the number that its step mark says; < 0 = it has none */
 	const char *excluded;            /* static text why it does not count, NULL = it counts */
 	uint32_t first_batch, n_batches; /* contiguous in rank->batches */
 	int64_t first_ready_ns, last_ready_ns; /* of this rank; LW_NS_UNKNOWN */
@@ -192,6 +193,8 @@ struct lw_rank {
 	lw_vec(struct lw_collective) collectives; /* by start_ns */
 	lw_vec(struct lw_step) steps;
 	lw_vec(int64_t) step_marks; /* LW_MARK_STEP times, ascending */
+	lw_vec(int64_t)
+		step_values; /* their numbers: what the user or the profiler calls the step; < 0 = none */
 	double setting[16];     /* by enum lw_setting: the last value in force, NAN = not known */
 	int setting_source[16]; /* enum lw_setting_source */
 	bool setting_changed;   /* autotune moved one during the run */

@@ -150,6 +150,14 @@ static void put_cores(struct lw_json *json, const struct lw_run *run)
 	lw_json_array_end(json);
 }
 
+static void put_first_mark(struct lw_json *json, const struct lw_run *run)
+{
+	if (run->ranks.n && run->ranks.at[0].steps.n && run->ranks.at[0].steps.at[0].mark >= 0)
+		lw_json_int(json, "first_mark", run->ranks.at[0].steps.at[0].mark);
+	else
+		lw_json_null(json, "first_mark");
+}
+
 static void put_stragglers(struct lw_json *json, const struct lw_summary *summary)
 {
 	const struct lw_straggler *straggler;
@@ -238,6 +246,7 @@ int lw_report_json(const struct lw_analysis *analysis, FILE *out)
 	lw_json_int(json, "n_excluded", (int64_t)summary->n_excluded);
 	lw_json_figure(json, "step_ns", summary->step_ns);
 	lw_json_figure(json, "exposed_frac", summary->exposed_frac);
+	put_first_mark(json, analysis->run);
 	lw_json_object_end(json);
 	lw_json_array(json, "ranks");
 	lw_vec_foreach (rank, &summary->ranks)

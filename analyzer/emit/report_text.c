@@ -178,6 +178,27 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 
 /* ---- the breakdown --------------------------------------------------------------------------------- */
 
+static bool has_marks(const struct lw_run *run)
+{
+	return run->ranks.n && run->ranks.at[0].steps.n && run->ranks.at[0].steps.at[0].mark >= 0;
+}
+
+/* By what name the user, or the profiler, knows the steps that are counted here from 0 on. */
+static void print_first_mark(FILE *out, const struct lw_run *run)
+{
+	char text[160];
+
+	if (!has_marks(run) || (!run->ranks.at[0].steps.at[0].mark && !run->is_profile))
+		return;
+	snprintf(text, sizeof(text), "Steps are counted from 0: step 0 is %s%lld of the %s.",
+		run->is_profile ? "ProfilerStep#" : "mark ",
+		(long long)run->ranks.at[0].steps.at[0].mark,
+		run->is_profile
+			? "trace; on a GPU it lasts from its first kernel to that of the next"
+			: "program (lapwing_mark_step(); `report --steps` has the others)");
+	print_paragraph(out, text);
+}
+
 static void print_ranks(
 	FILE *out, const struct lw_analysis *analysis, const struct lw_report_options *options)
 {
@@ -197,6 +218,7 @@ static void print_ranks(
 				lw_ns_or_unknown(rank->idle_ns.value, text[3]),
 				lw_ns_or_unknown(rank->hidden_ns.value, text[4]));
 	print_paragraph(out, lw_gpu_compute_words(analysis->run));
+	print_first_mark(out, analysis->run);
 	fputc('\n', out);
 }
 
@@ -231,9 +253,10 @@ static void print_steps(
 	FILE *out, const struct lw_analysis *analysis, const struct lw_report_options *options)
 {
 	const struct lw_rank *rank;
+	char mark[32];
 
-	fprintf(out, "Steps\n  %4s %5s %10s %10s %10s %8s\n", "rank", "step", "length", "compute",
-		"exposed", "batches");
+	fprintf(out, "Steps\n  %4s %5s %10s %10s %10s %8s%s\n", "rank", "step", "length", "compute",
+		"exposed", "batches", has_marks(analysis->run) ? "  mark" : "");
 	lw_vec_foreach (rank, &analysis->run->ranks) {
 		if (options->rank != LW_NONE && options->rank != rank->rank)
 			continue;
@@ -242,7 +265,10 @@ static void print_steps(
 			char text[3][LW_UNIT_TEXT_BYTES];
 			const int64_t compute_ns = step->compute_ns, exposed_ns = step->exposed_ns;
 
-			fprintf(out, "  %4d %5zu %10s %10s %10s %8u\n", rank->rank, s,
+			mark[0] = '\0';
+			if (step->mark >= 0)
+				snprintf(mark, sizeof(mark), "  %lld", (long long)step->mark);
+			fprintf(out, "  %4d %5zu %10s %10s %10s %8u%s\n", rank->rank, s,
 				lw_ns_format((double)(step->end_ns - step->start_ns), text[0]),
 				compute_ns == LW_NS_UNKNOWN
 					? "?"
@@ -250,7 +276,7 @@ static void print_steps(
 				exposed_ns == LW_NS_UNKNOWN
 					? "?"
 					: lw_ns_format((double)exposed_ns, text[2]),
-				step->n_batches);
+				step->n_batches, mark);
 			if (step->excluded)
 				fprintf(out, "             left out, %s\n", step->excluded);
 		}

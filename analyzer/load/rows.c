@@ -334,6 +334,8 @@ static int add_step_mark(struct lw_loader *loader, sqlite3_stmt *row)
 		loader->n_bad_rows++;
 		return LW_OK;
 	}
+	if (lw_vec_push(&rank->step_values, sqlite3_column_int64(row, 2)) < 0)
+		return LW_ERR_NOMEM;
 	return lw_vec_push(&rank->step_marks, at_ns);
 }
 
@@ -388,7 +390,8 @@ static const struct {
 	 " p.id FROM probe x JOIN thread t ON t.id = x.thread_id JOIN process p ON p.id = t.process_id"
 	 " WHERE p.rank IS NOT NULL ORDER BY p.id, x.number",
 		add_probe},
-	{"SELECT thread_id, start_ns FROM range WHERE op = 1 ORDER BY start_ns", add_step_mark},
+	{"SELECT thread_id, start_ns, value FROM range WHERE op = 1 ORDER BY start_ns",
+		add_step_mark},
 	{"SELECT process_id, setting, value, source FROM setting ORDER BY at_ns, rowid",
 		add_setting},
 };

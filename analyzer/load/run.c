@@ -149,6 +149,7 @@ static void free_rank(struct lw_rank *rank)
 	lw_vec_free(&rank->collectives);
 	lw_vec_free(&rank->steps);
 	lw_vec_free(&rank->step_marks);
+	lw_vec_free(&rank->step_values);
 	lw_vec_free(&rank->traffic);
 	lw_vec_free(&rank->cpu);
 	lw_vec_free(&rank->training_cpu);

@@ -94,6 +94,7 @@ static void place_by_recurrence(const struct stepper *stepper, struct lw_rank *r
 static int place_batches(const struct stepper *stepper, struct lw_rank *rank)
 {
 	struct lw_step fresh = {.start_ns = LW_NS_UNKNOWN,
+		.mark = LW_NONE,
 		.end_ns = LW_NS_UNKNOWN,
 		.first_ready_ns = LW_NS_UNKNOWN,
 		.last_ready_ns = LW_NS_UNKNOWN,
@@ -237,6 +238,7 @@ static int find_bounds(const struct stepper *stepper, struct lw_rank *rank)
 			find_waits(rank, step, last_end_ns[s], limit_ns);
 			step->start_ns = rank->step_marks.at[s];
 			step->end_ns = limit_ns;
+			step->mark = rank->step_values.at[s];
 			continue;
 		}
 		if (!step->n_batches) { /* nothing of it was recorded here */
