@@ -383,6 +383,19 @@ double lw_group_service_ns(
  */
 bool lw_run_computed(const struct lw_run *run, size_t s, int64_t *computed_ns);
 
+/**
+ * lw_group_last() - who came last to an operation that nobody leaves before all have entered, by the lengths of kernels: its own
+ * is the shortest. @ret_ns: by what the longest is longer. Return: index of the rank; LW_NONE: not known.
+ */
+int32_t lw_group_last(const struct lw_run *run, const struct lw_group *group, int64_t *ret_ns);
+
+/**
+ * lw_run_waited() - for how long the others waited for each rank in operations that it came last to, by the lengths of kernels:
+ * longest minus its own, mean a counted step. @ns, @n (such operations): one a rank.
+ * Return: false: not known. (reconstruct/late.c)
+ */
+bool lw_run_waited(const struct lw_run *run, double *ns, double *n);
+
 /** lw_net_slow_text() - the slow link and what it costs, one sentence. Return: @text, "": there is none. (network/slow_words.c) */
 const char *lw_net_slow_text(const struct lw_run *run, char text[LW_NET_WORDS_BYTES]);
 

@@ -31,7 +31,7 @@ static int print_json(
 	const struct options *options, struct lw_run *run, const struct lw_advice_list *list)
 {
 	struct lw_json *json = lw_json_open();
-	int status;
+	int status = LW_OK, closed;
 
 	if (!json)
 		return lw_cli_fail(LW_ERR_NOMEM);
@@ -40,12 +40,13 @@ static int print_json(
 	lw_json_int(json, "schema_version", 1);
 	lw_advice_json(json, list);
 	if (options->explain)
-		lw_advice_explain_json(json, list, options->explain);
+		status = lw_advice_explain_json(json, list, run, options->explain);
 	lw_json_array(json, "diag");
 	lw_json_diags(json, run);
 	lw_json_array_end(json);
 	lw_json_object_end(json);
-	status = lw_json_close(json, stdout);
+	closed = lw_json_close(json, stdout);
+	status = status < 0 ? status : closed;
 	return status < 0 ? lw_cli_fail(status) : lw_cli_run_exit(run);
 }
 

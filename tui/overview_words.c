@@ -44,6 +44,12 @@ const char *lw_overview_slowest(const struct lw_summary *summary, char text[LW_O
 					       : "none stands out");
 		return text;
 	}
+	if (summary->n_steps == 1) {
+		snprintf(text, LW_OVERVIEW_LINE_BYTES,
+			"Late rank: %d, last in the one step that counts, %s after the first",
+			late->rank, lw_ns_or_unknown(late->last_ns, ns));
+		return text;
+	}
 	if (late->is_persistent) {
 		snprintf(text, LW_OVERVIEW_LINE_BYTES,
 			"Slowest rank: %d, last in %.0f %% of the steps, then %s after the first",

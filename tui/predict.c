@@ -342,7 +342,7 @@ int lw_predict_refuse(struct lw_pane pane, const char *why)
 	     lw_pane_wrap(pane, 1, y + 1, pane.width - 2, LW_STYLE_TEXT,
 		     "Predictions replay the steps of Horovod or torch DDP jobs that `lapwing record` "
 		     "saw: when each gradient was ready on every rank, and what each operation took. "
-		     "Record such a job for more steps (100 are plenty) with all its ranks; "
+		     "Record such a job with all its ranks, for 100 steps or so; "
 		     "`lapwing doctor` says what can be recorded on this machine.");
 	return y;
 }

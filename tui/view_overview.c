@@ -256,6 +256,9 @@ static int draw_advice(const struct lw_brief *brief, struct lw_pane pane, int li
 			(unsigned long long)brief->n_advice);
 	else if (brief->n_advice && !brief->is_advised)
 		snprintf(end, sizeof(end), " (8 tells more)");
+	else if (brief->n_more)
+		snprintf(end, sizeof(end), " (8 tells %llu more)",
+			(unsigned long long)brief->n_more);
 	if (lines * pane.width < 3 * lw_text_width(end))
 		snprintf(end, sizeof(end), " (8)");
 	return lw_pane_fit(pane, 0, 0, pane.width, lines, LW_STYLE_TEXT, brief->advice, end);

@@ -102,7 +102,11 @@ static const char *verdict_text(const void *context, size_t row, char text[LW_TA
 	(void)text;
 	if (rows->run->ranks.at[row].died)
 		return "ended without saying so";
-	return !straggler ? "" : straggler->is_persistent ? "persistent" : "takes turns";
+	if (!straggler)
+		return "";
+	return rows->summary->n_steps == 1 ? "in one step"
+	       : straggler->is_persistent  ? "persistent"
+					   : "takes turns";
 }
 
 static const char *host_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
@@ -170,7 +174,11 @@ static void describe(struct state *state)
 		snprintf(state->words, size,
 			"No rank is late: none is 2 %% of a step behind on average and often last.");
 	lw_vec_foreach (straggler, &summary->stragglers) {
-		if (n < size)
+		if (n < size && summary->n_steps == 1)
+			n += (size_t)snprintf(state->words + n, size - n,
+				"! rank %d is last in the one step that counts, by %s",
+				straggler->rank, lw_ns_or_unknown(straggler->last_ns, late));
+		else if (n < size)
 			n += (size_t)snprintf(state->words + n, size - n,
 				"%srank %d %s: last in %.0f %% of the steps, then by %s",
 				n ? "; " : "! ", straggler->rank,

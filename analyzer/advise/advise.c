@@ -22,6 +22,7 @@ static const struct lw_adviser *const advisers[] = {
 	&lw_adviser_hierarchical,
 	&lw_adviser_star,
 	&lw_adviser_straggler,
+	&lw_adviser_late,
 	&lw_adviser_slow_link,
 	&lw_adviser_loss,
 	&lw_adviser_held,
@@ -32,6 +33,7 @@ static const struct lw_adviser *const advisers[] = {
 	&lw_adviser_gpu_stream,
 	&lw_adviser_gpu_copies,
 	&lw_adviser_gpu_idle,
+	&lw_adviser_gpu_host,
 	&lw_adviser_gpu_clocks,
 	&lw_adviser_gpu_nccl,
 	&lw_adviser_layer,
@@ -160,8 +162,21 @@ static int refuse(struct lw_run *run, struct lw_advice_list *list)
 	snprintf(list->why_not, sizeof(list->why_not), "%s", lw_error_text());
 	list->baseline_ns.why = list->why_not;
 	lw_error_clear();
-	lw_run_diag(run, "advise", "no_advice", 1, "no advice: %s", list->why_not);
-	return lw_advise_find(list, "horovod.fusion_cycle", "no advice: %s", list->why_not);
+	return lw_run_diag(run, "advise", "no_advice", 1, "no advice: %s", list->why_not);
+}
+
+/* Why nothing was replayed: after what is said all the same. */
+static int find_refusal(const struct lw_run *run, struct lw_advice_list *list)
+{
+	const char *id = run->is_profile ? lw_adviser_ddp.id : lw_adviser_fusion_cycle.id;
+	const struct lw_finding *finding;
+
+	lw_vec_foreach (finding, &list->findings)
+		if (!finding->is_minor && !finding->is_first)
+			return lw_advise_find(list, id,
+				"no setting was tried, and nothing is predicted: %s",
+				list->why_not);
+	return lw_advise_find(list, id, "no advice: %s", list->why_not);
 }
 
 /* What can be set first; of a kind, what gains most even if the error is against it. */
@@ -211,6 +226,8 @@ int lw_advise(struct lw_run *run, struct lw_advice_list *ret_list)
 		if (status == LW_ERR_UNSUPPORTED) /* it asked for what this run cannot tell */
 			status = note_refusal(list, advisers[i]);
 	}
+	if (status == LW_OK && !list->replay)
+		status = find_refusal(run, list);
 	if (list->advice.n > 1)
 		qsort(list->advice.at, list->advice.n, sizeof(*list->advice.at), by_kind);
 	return status;

@@ -77,12 +77,24 @@ struct lw_advice_list {
 	double *base_ns, *other_ns; /* step times, by step */
 };
 
+struct lw_idle_place {      /* one that a finding stands on: a GPU had nothing to do */
+	int32_t rank, step; /* of the job; index into the steps of that rank, LW_NONE: outside */
+	int64_t at_ns, length_ns; /* at: since the run began */
+	const char *next;         /* what ran then, as it is in the store; of the run */
+};
+
+struct lw_idle_places {
+	lw_vec(struct lw_idle_place) at;
+};
+
 /* Defined by the file of the adviser, named in one row of advise.c's table. */
 struct lw_adviser {
 	const char *id, *title;
 	/* Return: LW_OK also when it has nothing to say. */
 	int (*run)(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list);
 	bool needs_no_replay; /* is asked even when list->replay is NULL */
+	/* Adds those that matter most, the longest first. Return: LW_OK or LW_ERR_NOMEM. NULL: it knows none. */
+	int (*places)(const struct lw_run *run, struct lw_idle_places *ret);
 	/* the story that advise --explain tells; the figures come from the trials */
 	const char *assumes, *wrong_if, *check;
 };
@@ -122,6 +134,9 @@ bool lw_advise_is_advised(const struct lw_advice_list *list);
 /** lw_advise_top_line() - the whole answer in one line, for reports. Return: @text. */
 const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES]);
 
+/** lw_advise_n_more() - of a run that cannot be replayed: what is found, and not said by the top line. */
+size_t lw_advise_n_more(const struct lw_advice_list *list);
+
 /**
  * lw_advise_headline() - the same for who begins there: what gains most first, be it a finding such as a late rank, and
  * apart from it what to set. Answers of other hardware come last, and so not at all. Return: @text.
@@ -130,6 +145,12 @@ const char *lw_advise_headline(const struct lw_advice_list *list, char text[LW_A
 
 /** lw_advise_lines() - every advice, one a line, in their order. Return: @text. */
 const char *lw_advise_lines(const struct lw_advice_list *list, char *text, size_t text_bytes);
+
+/**
+ * lw_advise_late_text() - of a run without a framework whose kernels are known: the rank that the others wait for, and
+ * whether its GPU or its host makes it late. Return: @text, "" = no single rank is late, or it is not known.
+ */
+const char *lw_advise_late_text(const struct lw_run *run, char text[LW_ADVICE_TEXT_BYTES]);
 
 /** lw_advise_find() - add a finding. Return: LW_OK or LW_ERR_NOMEM. */
 int lw_advise_find(struct lw_advice_list *list, const char *id, const char *format, ...)
@@ -145,11 +166,12 @@ int lw_advise_note(struct lw_advice_list *list, const char *id, const char *form
 
 extern const struct lw_adviser lw_adviser_fusion_cycle, lw_adviser_groups, lw_adviser_ddp,
 	lw_adviser_accumulate, lw_adviser_fp16, lw_adviser_sparse, lw_adviser_hierarchical,
-	lw_adviser_star, lw_adviser_straggler, lw_adviser_layer, lw_adviser_bandwidth,
-	lw_adviser_latency, lw_adviser_slow_link, lw_adviser_loss, lw_adviser_held,
-	lw_adviser_foreign, lw_adviser_gpu_sync, lw_adviser_gpu_stream, lw_adviser_gpu_copies,
-	lw_adviser_gpu_idle, lw_adviser_gpu_clocks, lw_adviser_gpu_nccl, lw_adviser_interface,
-	lw_adviser_frames, lw_adviser_ranks, lw_adviser_sensitivity, lw_adviser_evidence;
+	lw_adviser_star, lw_adviser_straggler, lw_adviser_late, lw_adviser_layer,
+	lw_adviser_bandwidth, lw_adviser_latency, lw_adviser_slow_link, lw_adviser_loss,
+	lw_adviser_held, lw_adviser_foreign, lw_adviser_gpu_sync, lw_adviser_gpu_stream,
+	lw_adviser_gpu_copies, lw_adviser_gpu_idle, lw_adviser_gpu_host, lw_adviser_gpu_clocks,
+	lw_adviser_gpu_nccl, lw_adviser_interface, lw_adviser_frames, lw_adviser_ranks,
+	lw_adviser_sensitivity, lw_adviser_evidence;
 
 /** lw_advise_default() - the trial of Horovod's own setting. Return: NULL when it was not tried. */
 const struct lw_trial *lw_advise_default(const struct lw_advice_list *list);

@@ -8,18 +8,27 @@
 #include "analyzer/advise/advise.h"
 #include "base/units.h"
 
-/* The first that is no more than a note. Of a run that cannot be replayed, rather one that says something than that. */
+/* The first that is more than a note. Why a run cannot be replayed comes last. */
 static const struct lw_finding *first_finding(const struct lw_advice_list *list)
 {
-	const struct lw_finding *finding, *first = NULL;
+	const struct lw_finding *finding;
 
 	lw_vec_foreach (finding, &list->findings)
-		if (!finding->is_minor && !finding->is_first) {
-			if (list->replay || first)
-				return finding;
-			first = finding; /* why there is no replay */
-		}
-	return first;
+		if (!finding->is_minor && !finding->is_first)
+			return finding;
+	return NULL;
+}
+
+size_t lw_advise_n_more(const struct lw_advice_list *list)
+{
+	const struct lw_finding *finding;
+	size_t n = 0;
+
+	if (list->replay)
+		return 0;
+	lw_vec_foreach (finding, &list->findings)
+		n += !finding->is_minor && !finding->is_first;
+	return n > 2 ? n - 2 : 0; /* less the first, and why there is no replay */
 }
 
 const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])

@@ -8,7 +8,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "analyzer/advise/gpu_span.h"
 #include "analyzer/advise/trial.h"
 #include "analyzer/simulate/stats.h"
 #include "base/units.h"
@@ -20,6 +22,8 @@ struct late {
 	uint32_t rank;     /* index into run->ranks: last most often */
 	double steps_frac; /* how often */
 	double late_ns;    /* behind the median rank, mean over steps: it, or whoever came last */
+	double n_steps;    /* that count */
+	double first_ns;   /* behind the first, mean of the steps that it was last in */
 	bool is_persistent;
 	/* persistent: the last of all others behind the median rank, mean over steps: that stays */
 	double others_ns;
@@ -73,7 +77,7 @@ static double others_ns(const struct lw_run *run, uint32_t rank, struct arrivals
 }
 
 static void compare(const struct lw_run *run, struct arrivals *arrivals, double *late_ns,
-	double *n_last, struct late *late)
+	double *n_last, double *first_ns, struct late *late)
 {
 	double last_ns = 0, n_steps = 0;
 
@@ -82,6 +86,8 @@ static void compare(const struct lw_run *run, struct arrivals *arrivals, double 
 			continue;
 		n_steps++;
 		n_last[arrivals->last]++;
+		first_ns[arrivals->last] +=
+			arrivals->came_ns[arrivals->last] - arrivals->sorted_ns[0];
 		last_ns += arrivals->came_ns[arrivals->last] - arrivals->median_ns;
 		for (uint32_t r = 0; r < run->ranks.n; r++)
 			late_ns[r] += arrivals->came_ns[r] - arrivals->median_ns;
@@ -91,6 +97,8 @@ static void compare(const struct lw_run *run, struct arrivals *arrivals, double 
 	for (uint32_t r = 0; r < run->ranks.n; r++)
 		if (n_last[r] > n_last[late->rank])
 			late->rank = r;
+	late->n_steps = n_steps;
+	late->first_ns = first_ns[late->rank] / n_last[late->rank];
 	late->steps_frac = n_last[late->rank] / n_steps;
 	late->is_persistent = late->steps_frac >= MOST_STEPS_FRAC;
 	late->late_ns = (late->is_persistent ? late_ns[late->rank] : last_ns) / n_steps;
@@ -101,7 +109,7 @@ static void compare(const struct lw_run *run, struct arrivals *arrivals, double 
 static int find_late(const struct lw_run *run, struct late *ret_late)
 {
 	size_t n_ranks = run->ranks.n;
-	double *scratch = calloc(n_ranks * 4, sizeof(*scratch));
+	double *scratch = calloc(n_ranks * 5, sizeof(*scratch));
 	struct arrivals arrivals = {.computed_ns = calloc(n_ranks, sizeof(int64_t)),
 		.came_ns = scratch,
 		.sorted_ns = scratch + n_ranks};
@@ -109,7 +117,8 @@ static int find_late(const struct lw_run *run, struct late *ret_late)
 
 	*ret_late = (struct late){0};
 	if (has_room)
-		compare(run, &arrivals, scratch + 2 * n_ranks, scratch + 3 * n_ranks, ret_late);
+		compare(run, &arrivals, scratch + 2 * n_ranks, scratch + 3 * n_ranks,
+			scratch + 4 * n_ranks, ret_late);
 	free(arrivals.computed_ns);
 	free(scratch);
 	return has_room ? LW_OK : lw_fail(LW_ERR_NOMEM, "no memory for %zu ranks", n_ranks);
@@ -136,6 +145,121 @@ static void describe(const struct lw_run *run, const struct late *late, char tex
 			"whichever rank is last has its last gradient %s after the %s, mean of all steps, and ranks take turns in it (rank %d most often, %.0f %%): look at what differs from step to step (data, collecting garbage, other jobs)",
 			by, median_name(run), rank->rank, 100 * late->steps_frac);
 }
+
+/* ---- by kernels, where nothing is replayed ------------------------------------------------------------ */
+
+struct gpus { /* of a step, mean: of the late rank, and of the others */
+	double compute_ns, least_compute_ns, most_compute_ns;
+	double idle_ns, least_idle_ns, most_idle_ns;
+	double step_ns; /* mean of all */
+};
+
+/* Return: false: of some rank it is not known. */
+static bool look_at_gpus(const struct lw_run *run, uint32_t late, struct gpus *ret)
+{
+	struct gpus gpus = {.least_compute_ns = INFINITY, .least_idle_ns = INFINITY};
+	struct lw_gpu_span span;
+
+	for (uint32_t r = 0; r < run->ranks.n; r++) {
+		double compute_ns, idle_ns;
+
+		if (!lw_gpu_span(run, &run->ranks.at[r], &span))
+			return false;
+		compute_ns = (double)span.times->compute_ns / span.n;
+		idle_ns = (double)span.times->idle_ns / span.n;
+		gpus.step_ns += span.length_ns / (double)run->ranks.n;
+		if (r == late) {
+			gpus.compute_ns = compute_ns;
+			gpus.idle_ns = idle_ns;
+			continue;
+		}
+		gpus.least_compute_ns = fmin(gpus.least_compute_ns, compute_ns);
+		gpus.most_compute_ns = fmax(gpus.most_compute_ns, compute_ns);
+		gpus.least_idle_ns = fmin(gpus.least_idle_ns, idle_ns);
+		gpus.most_idle_ns = fmax(gpus.most_idle_ns, idle_ns);
+	}
+	*ret = gpus;
+	return true;
+}
+
+/* "1.03 ms to 1.13 ms", or one of them. */
+static const char *range_text(double least_ns, double most_ns, char text[72])
+{
+	char low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
+
+	lw_ns_format(least_ns, low);
+	lw_ns_format(most_ns, high);
+	if (strcmp(low, high) != 0)
+		snprintf(text, 72, "%s to %s", low, high);
+	else
+		snprintf(text, 72, "%s", low);
+	return text;
+}
+
+/* What makes it late: half of the lateness at least is there. */
+static const char *cause_text(const struct gpus *gpus, double late_ns)
+{
+	if (gpus->compute_ns - gpus->most_compute_ns >= late_ns / 2)
+		return "it computes longer: look at its share of the work and its clock";
+	if (gpus->compute_ns - gpus->most_compute_ns >= late_ns / 4)
+		return "it computes longer, which is a part of it";
+	if (gpus->idle_ns - gpus->most_idle_ns >= late_ns / 2)
+		return "it computes no longer, but had nothing to compute for longer: look at its host (launching, input) and its copies";
+	return "it computes no longer; what it waits for is not known from its kernels: look at its host (launching, input)";
+}
+
+const char *lw_advise_late_text(const struct lw_run *run, char text[LW_ADVICE_TEXT_BYTES])
+{
+	char by[LW_UNIT_TEXT_BYTES], own[2][LW_UNIT_TEXT_BYTES], others[2][72], steps[64];
+	struct late late = {0};
+	struct gpus gpus;
+
+	text[0] = '\0';
+	if (!run->is_plain || !run->gpu.has_kernels || run->ranks.n < 2)
+		return text;
+	if (find_late(run, &late) < 0)
+		lw_error_clear();
+	if (!late.is_persistent || !look_at_gpus(run, late.rank, &gpus) ||
+		late.first_ns * late.steps_frac < WORTH_TELLING_FRAC * gpus.step_ns)
+		return text;
+	if (late.n_steps > 1)
+		snprintf(steps, sizeof(steps), "in %.0f %% of %.0f steps", 100 * late.steps_frac,
+			late.n_steps);
+	else
+		snprintf(steps, sizeof(steps), "in the one step that counts");
+	snprintf(text, LW_ADVICE_TEXT_BYTES,
+		"rank %d comes last to an operation %s, then %s after the first, and the others wait for it. A step, its GPU computes %s (the others' %s) and is idle %s (%s): %s",
+		run->ranks.at[late.rank].rank, steps, lw_ns_format(late.first_ns, by),
+		lw_ns_format(gpus.compute_ns, own[0]),
+		range_text(gpus.least_compute_ns, gpus.most_compute_ns, others[0]),
+		lw_ns_format(gpus.idle_ns, own[1]),
+		range_text(gpus.least_idle_ns, gpus.most_idle_ns, others[1]),
+		cause_text(&gpus, late.first_ns));
+	return text;
+}
+
+static int advise_late(
+	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
+{
+	char text[LW_ADVICE_TEXT_BYTES];
+
+	if (!*lw_advise_late_text(run, text))
+		return LW_OK;
+	return lw_advise_lead(list, self->id, "%s", text);
+}
+
+const struct lw_adviser lw_adviser_late = {
+	.id = "ranks.late",
+	.title = "A rank that the others wait for",
+	.run = advise_late,
+	.needs_no_replay = true,
+	.assumes =
+		"All ranks leave an operation together: whose kernel is the shortest came last, by what the longest is longer. Of each step it is the operation that ranks come to most unevenly.",
+	.wrong_if =
+		"NCCL's kernels end at different times, or an operation has kernels of several channels' lengths.",
+	.check =
+		"Record with the late rank on another GPU and host: if another rank is late then, it was the machine.",
+};
 
 static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {

@@ -30,8 +30,8 @@ void lw_advice_explain_text(
 /** lw_advice_json() - everything but "diag", into the open object of `advise --json`. */
 void lw_advice_json(struct lw_json *json, const struct lw_advice_list *list);
 
-/** lw_advice_explain_json() - the object "explain" of @id. */
-void lw_advice_explain_json(
-	struct lw_json *json, const struct lw_advice_list *list, const char *id);
+/** lw_advice_explain_json() - the object "explain" of @id. Return: LW_OK or LW_ERR_NOMEM. */
+int lw_advice_explain_json(struct lw_json *json, const struct lw_advice_list *list,
+	const struct lw_run *run, const char *id);
 
 #endif /* LAPWING_ANALYZER_EMIT_ADVICE_H */

@@ -115,9 +115,36 @@ void lw_advice_json(struct lw_json *json, const struct lw_advice_list *list)
 	}
 }
 
-void lw_advice_explain_json(struct lw_json *json, const struct lw_advice_list *list, const char *id)
+static int put_places(
+	struct lw_json *json, const struct lw_run *run, const struct lw_adviser *adviser)
+{
+	struct lw_idle_places places = {0};
+	const struct lw_idle_place *place;
+	int status = adviser->places ? adviser->places(run, &places) : LW_OK;
+
+	lw_json_array(json, "places");
+	lw_vec_foreach (place, &places.at) {
+		lw_json_object(json, NULL);
+		lw_json_int(json, "rank", place->rank);
+		if (place->step == LW_NONE)
+			lw_json_null(json, "step");
+		else
+			lw_json_int(json, "step", place->step);
+		lw_json_int(json, "at_ns", place->at_ns);
+		lw_json_int(json, "length_ns", place->length_ns);
+		lw_json_string(json, "before", place->next);
+		lw_json_object_end(json);
+	}
+	lw_json_array_end(json);
+	lw_vec_free(&places.at);
+	return status;
+}
+
+int lw_advice_explain_json(struct lw_json *json, const struct lw_advice_list *list,
+	const struct lw_run *run, const char *id)
 {
 	const struct lw_adviser *adviser = lw_advise_adviser(id);
+	int status;
 
 	lw_json_object(json, "explain");
 	lw_json_string(json, "id", id);
@@ -127,5 +154,7 @@ void lw_advice_explain_json(struct lw_json *json, const struct lw_advice_list *l
 	lw_json_string(json, "assumes", adviser->assumes);
 	lw_json_string(json, "wrong_if", adviser->wrong_if);
 	lw_json_string(json, "check", adviser->check);
+	status = put_places(json, run, adviser);
 	lw_json_object_end(json);
+	return status;
 }

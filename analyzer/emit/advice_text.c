@@ -10,6 +10,7 @@
 #include "analyzer/emit/advice.h"
 #include "analyzer/emit/quality.h"
 #include "analyzer/emit/wrap.h"
+#include "analyzer/kernel_text.h"
 #include "base/units.h"
 
 enum { COLUMN = 13, MAX_LISTED_LINES = 6 };
@@ -271,11 +272,35 @@ static void print_section(FILE *out, const char *title, const char *text)
 	lw_print_wrapped(out, 2, 2, text);
 }
 
+static void print_places(const struct lw_adviser *adviser, const struct lw_run *run, FILE *out)
+{
+	char text[LW_KERNEL_TEXT_BYTES], step[16] = "-", length[LW_UNIT_TEXT_BYTES];
+	struct lw_idle_places places = {0};
+	const struct lw_idle_place *place;
+
+	if (adviser->places && adviser->places(run, &places) < 0)
+		lw_error_clear();
+	if (places.at.n)
+		fprintf(out,
+			"\nWhere, the longest (at: since the run began)\n  %4s %5s %14s %10s  %s\n",
+			"rank", "step", "at", "length", "before");
+	lw_vec_foreach (place, &places.at) {
+		if (place->step != LW_NONE)
+			snprintf(step, sizeof(step), "%d", place->step);
+		fprintf(out, "  %4d %5s %11.3f ms %10s  %.38s\n", place->rank, step,
+			(double)place->at_ns / 1e6, lw_ns_format((double)place->length_ns, length),
+			lw_kernel_text(place->next, text));
+	}
+	lw_vec_free(&places.at);
+}
+
 static void print_story(const struct lw_advice_list *list, const struct lw_run *run,
 	const struct lw_adviser *adviser, FILE *out)
 {
-	print_numbers(list, run, out);
+	if (list->replay)
+		print_numbers(list, run, out);
 	print_trials(list, adviser->id, out);
+	print_places(adviser, run, out);
 	print_section(out, "What the model assumes", adviser->assumes);
 	print_section(out, "What could make it wrong", adviser->wrong_if);
 	print_section(out, "How to check it", adviser->check);
@@ -290,7 +315,7 @@ void lw_advice_explain_text(
 		if (!strcmp(advice->id, id))
 			print_advice(advice, list, true, out);
 	print_findings(list, id, false, out);
-	if (list->replay)
+	if (list->replay || lw_advise_adviser(id)->needs_no_replay)
 		print_story(list, run, lw_advise_adviser(id), out);
 	lw_quality_text(run, out);
 }

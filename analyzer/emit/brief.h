@@ -19,6 +19,7 @@ struct lw_brief {
 	char slow_link[LW_NET_WORDS_BYTES];   /* lw_net_slow_text() */
 	char lines[2 * LW_ADVICE_TEXT_BYTES]; /* lw_advise_lines(), for who has room */
 	uint64_t n_lost, n_missing_ranks, n_died, n_hung, n_remarks, n_files;
+	uint64_t n_more;    /* findings beside the advice, see lw_advise_n_more() */
 	uint64_t n_advice;  /* advices that there are, answers of other hardware included */
 	bool is_advised;    /* there is something to set or to change in the script */
 	bool is_size_known; /* else n_missing_ranks is the least that are missing */

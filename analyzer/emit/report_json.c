@@ -166,7 +166,10 @@ static void put_stragglers(struct lw_json *json, const struct lw_summary *summar
 	lw_vec_foreach (straggler, &summary->stragglers) {
 		lw_json_object(json, NULL);
 		lw_json_int(json, "rank", straggler->rank);
-		lw_json_string(json, "kind", straggler->is_persistent ? "persistent" : "rotating");
+		lw_json_string(json, "kind",
+			straggler->is_persistent ? "persistent"
+			: summary->n_steps == 1  ? "one step"
+						 : "rotating");
 		lw_json_figure(json, "late_ns", straggler->late_ns);
 		lw_json_double(json, "steps_frac", straggler->steps_frac);
 		lw_json_double(json, "last_ns", straggler->last_ns);

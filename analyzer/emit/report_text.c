@@ -4,6 +4,7 @@
  * to change; then where that comes from.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyzer/emit/flows.h"
@@ -14,6 +15,9 @@
 #include "base/units.h"
 
 static const double negligible_frac = 0.005; /* of the exposed time: not worth a word */
+
+enum { MAX_WAITED = 4 };
+#define WAITED_FRAC 0.01 /* of a step: less is not worth a word */
 
 /* ---- pieces ------------------------------------------------------------------------------------- */
 
@@ -89,21 +93,26 @@ static bool is_lateness_of_kernels(const struct lw_run *run)
 static void print_late_rank(FILE *out, const struct lw_run *run, const struct lw_summary *summary)
 {
 	const struct lw_straggler *straggler, *latest = NULL;
-	char late[LW_UNIT_TEXT_BYTES], steps[48], text[512];
+	char late[LW_UNIT_TEXT_BYTES], steps[48], text[LW_ADVICE_TEXT_BYTES + 16];
+	char words[LW_ADVICE_TEXT_BYTES];
 
+	if (is_lateness_of_kernels(run)) {
+		snprintf(text, sizeof(text), "Late rank: %s.", lw_advise_late_text(run, words));
+		if (*words)
+			print_paragraph(out, text);
+		return;
+	}
 	lw_vec_foreach (straggler, &summary->stragglers)
-		if (straggler->is_persistent &&
+		if ((straggler->is_persistent ||
+			    (summary->n_steps == 1 && straggler->steps_frac == 1)) &&
 			(!latest || straggler->late_ns.value > latest->late_ns.value))
 			latest = straggler;
 	if (!latest)
 		return;
 	snprintf(steps, sizeof(steps), "in %.0f %% of the steps", 100 * latest->steps_frac);
 	snprintf(text, sizeof(text),
-		"Late rank: rank %d %s %s, then %s more than the first: the others wait for it, which settings of the communication seldom change; look at its input, its device, its neighbours, the cores that it has.",
-		latest->rank,
-		is_lateness_of_kernels(run) ? "takes longest until it joins the others"
-					    : "computes longest",
-		summary->n_steps == 1 ? "in the one step that counts" : steps,
+		"Late rank: rank %d computes longest %s, then %s more than the first: the others wait for it, which settings of the communication seldom change; look at its input, its device, its neighbours, the cores that it has.",
+		latest->rank, summary->n_steps == 1 ? "in the one step that counts" : steps,
 		lw_ns_or_unknown(latest->last_ns, late));
 	print_paragraph(out, text);
 }
@@ -142,8 +151,8 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 {
 	const struct lw_summary *summary = &analysis->summary;
 	char step[LW_UNIT_TEXT_BYTES], low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
-	char advice[LW_ADVICE_TEXT_BYTES], text[256];
-	size_t n;
+	char advice[LW_ADVICE_TEXT_BYTES], text[256], change[LW_ADVICE_TEXT_BYTES + 64];
+	size_t n, n_more = lw_advise_n_more(&analysis->advice);
 
 	print_hang(out, analysis->run);
 	if (!summary->n_steps) {
@@ -172,7 +181,11 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 	print_slow_link(out, analysis->run);
 	print_late_rank(out, analysis->run, summary);
 	fputs("  To change: ", out);
-	lw_print_wrapped(out, 2, 13, lw_advise_top_line(&analysis->advice, advice));
+	n = (size_t)snprintf(
+		change, sizeof(change), "%s", lw_advise_top_line(&analysis->advice, advice));
+	if (n_more)
+		snprintf(change + n, sizeof(change) - n, " (%zu more: `lapwing advise`)", n_more);
+	lw_print_wrapped(out, 2, 13, change);
 	fputc('\n', out);
 }
 
@@ -383,6 +396,39 @@ static void print_scaling(FILE *out, const struct lw_analysis *analysis)
 	fputc('\n', out);
 }
 
+static size_t greatest(const double *values, size_t n)
+{
+	size_t at = 0;
+
+	for (size_t i = 1; i < n; i++)
+		at = values[i] > values[at] ? i : at;
+	return at;
+}
+
+/* In which operations of a step each is last changes: for whom the others wait how long, in all of them. */
+static void print_waited(FILE *out, const struct lw_run *run, const struct lw_summary *summary)
+{
+	double *ns = calloc(2 * run->ranks.n + 1, sizeof(*ns)), *n = ns + run->ranks.n;
+	char text[512], number[LW_UNIT_TEXT_BYTES];
+	int at = 0;
+
+	if (ns && is_lateness_of_kernels(run) && lw_run_waited(run, ns, n))
+		for (int i = 0; i < MAX_WAITED && at < (int)sizeof(text); i++) {
+			size_t r = greatest(ns, run->ranks.n);
+
+			if (!(ns[r] >= WAITED_FRAC * summary->step_ns.value))
+				break;
+			at += snprintf(text + at, sizeof(text) - (size_t)at,
+				"%s rank %d %s (%.2g operation%s)",
+				i ? "," : "Waited for, a step:", run->ranks.at[r].rank,
+				lw_ns_format(ns[r], number), n[r], n[r] == 1 ? "" : "s");
+			ns[r] = 0;
+		}
+	if (at)
+		print_paragraph(out, text);
+	free(ns);
+}
+
 static void print_stragglers(FILE *out, const struct lw_run *run, const struct lw_summary *summary)
 {
 	const struct lw_straggler *straggler;
@@ -396,12 +442,18 @@ static void print_stragglers(FILE *out, const struct lw_run *run, const struct l
 	lw_vec_foreach (straggler, &summary->stragglers) {
 		char text[2][LW_UNIT_TEXT_BYTES];
 
+		if (summary->n_steps == 1) {
+			fprintf(out, "  rank %d: by %s, in the one step that counts\n",
+				straggler->rank, lw_ns_format(straggler->late_ns.value, text[0]));
+			continue;
+		}
 		fprintf(out, "  rank %d: last in %.0f %% of steps, then by %s; mean %s (%s)\n",
 			straggler->rank, 100 * straggler->steps_frac,
 			lw_ns_or_unknown(straggler->last_ns, text[0]),
 			lw_ns_format(straggler->late_ns.value, text[1]),
 			straggler->is_persistent ? "persistent" : "in turns");
 	}
+	print_waited(out, run, summary);
 	fputc('\n', out);
 }
 

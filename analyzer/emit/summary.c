@@ -424,7 +424,7 @@ static int summarize_stragglers(const struct lw_run *run, struct lw_summary *sum
 			.late_ns = mean_of(late + r * n, at, NULL),
 			.last_ns = n_last[r] ? last_ns[r] / (double)n_last[r] : (double)NAN};
 
-		straggler.is_persistent = straggler.steps_frac >= most_steps_frac;
+		straggler.is_persistent = at > 1 && straggler.steps_frac >= most_steps_frac;
 		if (straggler.late_ns.low > worth_telling_frac * summary->step_ns.value &&
 			straggler.steps_frac > 0.5 / (double)n_ranks)
 			status = lw_vec_push(&summary->stragglers, straggler);

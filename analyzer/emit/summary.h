@@ -71,7 +71,7 @@ struct lw_rank_summary { /* means over the counted steps of one rank */
 
 struct lw_straggler {
 	int32_t rank;
-	bool is_persistent; /* last in most steps; else one of several that take turns */
+	bool is_persistent; /* last in most of several steps; else one of several that take turns, or the last of one step */
 	struct lw_figure
 		late_ns; /* computing that it needs beyond the fastest rank; mean of all counted steps */
 	double last_ns;    /* the same, mean of the steps that it was last in; NAN: not stored */

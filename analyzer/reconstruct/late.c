@@ -7,6 +7,8 @@
  *
  * Of a run without a framework that has kernels: who was shortest in an operation came last to it, by the difference.
  */
+#include <string.h>
+
 #include "analyzer/run.h"
 
 /* Index of the first wait that starts after @at_ns. */
@@ -149,4 +151,61 @@ bool lw_run_computed(const struct lw_run *run, size_t s, int64_t *computed)
 		computed[r] = computed_ns(rank, began_ns(rank, s), rank->steps.at[s].last_ready_ns);
 	}
 	return true;
+}
+
+/* ---- who is waited for ---------------------------------------------------------------------------- */
+
+int32_t lw_group_last(const struct lw_run *run, const struct lw_group *group, int64_t *ret_ns)
+{
+	int64_t longest_ns = -1, shortest_ns = INT64_MAX;
+	int32_t last = LW_NONE;
+
+	if (group->n_ranks < group->n_wanted || group->n_ranks < 2 || !lw_group_waits(group->op))
+		return LW_NONE;
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		const struct lw_batch *batch = lw_group_batch(run, group, r);
+		struct lw_interval wire;
+
+		if (!batch)
+			continue;
+		if (!lw_gpu_has(&run->ranks.at[r]) || batch->wire_start_ns == LW_NS_UNKNOWN)
+			return LW_NONE;
+		wire = lw_batch_wire(batch);
+		if (wire.end_ns - wire.start_ns > longest_ns)
+			longest_ns = wire.end_ns - wire.start_ns;
+		if (wire.end_ns - wire.start_ns < shortest_ns) {
+			shortest_ns = wire.end_ns - wire.start_ns;
+			last = (int32_t)r;
+		}
+	}
+	*ret_ns = longest_ns - shortest_ns;
+	return last;
+}
+
+bool lw_run_waited(const struct lw_run *run, double *ns, double *n)
+{
+	double n_steps = 0;
+	bool is_known = false;
+
+	memset(ns, 0, run->ranks.n * sizeof(*ns));
+	memset(n, 0, run->ranks.n * sizeof(*n));
+	for (size_t s = 0; run->ranks.n && s < run->ranks.at[0].steps.n; s++)
+		n_steps += !run->ranks.at[0].steps.at[s].excluded;
+	for (size_t g = 0; g < run->groups.n && n_steps > 0; g++) {
+		const struct lw_group *group = &run->groups.at[g];
+		int64_t late_ns;
+		int32_t r = lw_group_last(run, group, &late_ns), step;
+
+		step = r == LW_NONE ? LW_NONE : lw_group_batch(run, group, (size_t)r)->step;
+		if (step == LW_NONE || run->ranks.at[r].steps.at[step].excluded)
+			continue;
+		is_known = true;
+		if (late_ns <= 0)
+			continue;
+		ns[r] += (double)late_ns / n_steps;
+		n[r]++;
+	}
+	for (size_t r = 0; r < run->ranks.n && is_known; r++)
+		n[r] /= n_steps;
+	return is_known;
 }

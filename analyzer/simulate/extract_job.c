@@ -397,6 +397,9 @@ static int check_job(struct lw_run *run, const struct lw_replay *replay)
 	if (run->groups.n == 0 && lw_run_diag_text(run, LW_STEP_NONE))
 		return lw_fail(LW_ERR_LIMIT, "there is nothing to replay: %s",
 			lw_run_diag_text(run, LW_STEP_NONE));
+	if (run->is_profile)
+		return lw_fail(LW_ERR_LIMIT,
+			"a profiler's trace holds neither when gradients were ready for a DDP reducer nor what Horovod coordinated: there is nothing to replay; `lapwing record` of such a job has both");
 	if (run->is_plain ||
 		(run->ranks.at[0].framework != LW_FRAMEWORK_HOROVOD && !replay->is_ddp))
 		return lw_fail(LW_ERR_LIMIT,

@@ -60,7 +60,8 @@ static void assert_says(const char *text, const char *wanted)
 
 static void a_usual_job_and_one_without_gpus_are_left_alone(void **state)
 {
-	static const char *const ids[] = {"gpu.stream", "gpu.copies", "gpu.idle", "gpu.nccl"};
+	static const char *const ids[] = {
+		"gpu.stream", "gpu.copies", "gpu.idle", "gpu.host", "gpu.nccl"};
 	struct make_gpu gpu = make_gpu_job();
 
 	(void)state;
@@ -188,18 +189,18 @@ static void a_host_that_is_away_is_said_and_one_that_waits_is_not(void **state)
 	gpu.gap_ns = 4000000;
 	gpu.launch_ns = 20000;
 	gpu.copy_ns = 1000;
-	assert_says(advise_of(&gpu, 8, NULL, "gpu.idle"),
+	assert_says(advise_of(&gpu, 8, NULL, "gpu.host"),
 		"the GPU of rank 0 waits for a host that does something else");
 	assert_says(said, "DataLoader");
 	assert_null(strstr(said, "to launch:"));
 	gpu.launch_ns = 5000000;
-	assert_string_equal(advise_of(&gpu, 8, NULL, "gpu.idle"), "");
+	assert_string_equal(advise_of(&gpu, 8, NULL, "gpu.host"), "");
 	/* waits for the device all the time: what it costs is another matter */
 	gpu = make_gpu_job();
 	gpu.stall_ns = 6000000;
 	gpu.launch_ns = 50000;
 	assert_string_equal(
-		advise_of(&gpu, 8, "DELETE FROM kernel WHERE stream = 20;", "gpu.idle"), "");
+		advise_of(&gpu, 8, "DELETE FROM kernel WHERE stream = 20;", "gpu.host"), "");
 }
 
 /* It is launched when the framework and other ranks are ready. */

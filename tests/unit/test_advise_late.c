@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Of traces of two ranks without a framework: who is said to be late and why, and whose idle GPU costs anything. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyzer/analyzer.h"
+#include "analyzer/emit/report.h"
+#include "tests/lib/run_fixture.h"
+#include "tests/unit/gpu_run.h"
+
+/*
+ * A step of 10 ms, in us from its mark: a kernel of 1000 from 50 on, then as many of 10 as @n_gaps says of the rank, each
+ * launched when the GPU has had nothing for 285; then the allreduce, which all leave at 6050; then a kernel of 1000.
+ */
+struct job {
+	int n_steps;
+	int n_gaps[2];
+	int slow_us[2]; /* the first kernel takes longer by this */
+};
+
+/* A kernel, and the call that launched it. */
+static void write_kernel(
+	FILE *file, int id, const char *name, int stream, int launched_us, int start_us, int end_us)
+{
+	bool is_comm = stream != 7;
+
+	fprintf(file,
+		",{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,\"ts\":%d,\"dur\":3,\"args\":{\"correlation\":%d}}",
+		launched_us, id);
+	fprintf(file,
+		",{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"%s\",\"pid\":0,\"tid\":%d,\"ts\":%d,\"dur\":%d,\"args\":{\"device\":0,\"context\":1,\"stream\":%d,\"correlation\":%d%s}}",
+		name, stream, start_us, end_us - start_us, stream, id,
+		is_comm ? ",\"Collective name\":\"allreduce\",\"In msg nelems\":1048576,\"Out msg nelems\":1048576,\"Group size\":2,\"dtype\":\"Float\",\"Process Group Name\":\"0\",\"Process Group Ranks\":\"[0, 1]\""
+			: "");
+}
+
+static void write_rank(const struct job *job, int rank, const char *path)
+{
+	FILE *file = fopen(path, "w");
+	int id = 0;
+
+	assert_non_null(file);
+	fprintf(file,
+		"{\"schemaVersion\": 1, \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": %d, \"world_size\": 2}, \"traceEvents\": [",
+		rank);
+	for (int s = 0; s < job->n_steps; s++) {
+		int t = 1000 + 10000 * s, at = t + 1050 + job->slow_us[rank];
+
+		fprintf(file,
+			"%s{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#%d\",\"pid\":1,\"tid\":1,\"ts\":%d,\"dur\":9990}",
+			s ? "," : "", 10 + s, t);
+		write_kernel(file, ++id, "gemm", 7, t + 10, t + 50, at);
+		for (int i = 0; i < job->n_gaps[rank]; i++, at += 295)
+			write_kernel(file, ++id, "small", 7, at + 280, at + 285, at + 295);
+		write_kernel(file, ++id, REDUCE, 20, at - 20, at, t + 6050);
+		write_kernel(file, ++id, "gemm", 7, at - 10, t + 6050, t + 7050);
+	}
+	fprintf(file, "]}");
+	assert_int_equal(fclose(file), 0);
+}
+
+static struct lw_analysis *analyse(const struct job *job)
+{
+	struct lw_analysis_options options = {0};
+	char input[2][128];
+	const char *paths[] = {input[0], input[1]}, *path = run_fixture_path("imported.lapwing");
+	struct lw_analysis *analysis;
+
+	for (int r = 0; r < 2; r++) {
+		snprintf(input[r], sizeof(input[r]), "%s",
+			run_fixture_path(r ? "late1.json" : "late0.json"));
+		write_rank(job, r, input[r]);
+	}
+	lw_run_free(gpu_run_import(paths, 2));
+	path = run_fixture_path("imported.lapwing");
+	if (lw_analysis_open(&path, 1, &options, &analysis) < 0)
+		fail_msg("%s", lw_error_text());
+	return analysis;
+}
+
+static const char *finding(const struct lw_analysis *analysis, const char *id)
+{
+	const struct lw_finding *finding;
+
+	lw_vec_foreach (finding, &analysis->advice.findings)
+		if (!strcmp(finding->id, id))
+			return finding->text;
+	return "";
+}
+
+/* In one line: where lines are broken is not what is asked. */
+static const char *report(const struct lw_analysis *analysis)
+{
+	static char text[16384];
+	FILE *out = tmpfile();
+
+	assert_non_null(out);
+	lw_report_text(
+		analysis, &(struct lw_report_options){.rank = LW_NONE, .with_steps = true}, out);
+	rewind(out);
+	text[fread(text, 1, sizeof(text) - 1, out)] = '\0';
+	for (char *at = text; *at; at++)
+		if (*at == '\n' && at[1] == ' ')
+			memmove(at, at + 2, strlen(at + 2) + 1);
+	fclose(out);
+	return text;
+}
+
+static void assert_says(const char *text, const char *wanted)
+{
+	if (!strstr(text, wanted))
+		fail_msg("\"%s\" is not in \"%s\"", wanted, text);
+}
+
+static void assert_says_not(const char *text, const char *unwanted)
+{
+	if (strstr(text, unwanted))
+		fail_msg("\"%s\" is in \"%s\"", unwanted, text);
+}
+
+/* Rank 1 comes 6 x 295 us later; 1.71 ms of that its GPU had nothing. Rank 0 waits, and idled 4 x 285 us before. */
+static void the_rank_that_is_waited_for_is_the_one_to_mend(void **state)
+{
+	struct job job = {.n_steps = 6, .n_gaps = {4, 10}};
+	struct lw_analysis *analysis = analyse(&job);
+	const char *text = finding(analysis, "gpu.idle");
+
+	(void)state;
+	assert_says(text, "the GPU of rank 1 waits for the host to launch: 10 times a step");
+	assert_says(text, "285 us on average");
+	assert_says(text, "2.85 ms in all");
+	/* 12 that compute: 2 of 1 ms, 10 of 10 us; the allreduce does not count */
+	assert_says(text, "kernels that compute take 175 us each, 12 a step");
+	assert_says(text, "at most 28.5 % less; 2 of 2 ranks idle so");
+	lw_analysis_close(analysis);
+
+	/* both come at once: whoever it is, it is said once */
+	job.n_gaps[0] = 10;
+	analysis = analyse(&job);
+	assert_says(finding(analysis, "gpu.idle"), "at most 28.5 % less");
+	assert_string_equal(finding(analysis, "ranks.late"), "");
+	lw_analysis_close(analysis);
+}
+
+static void idle_time_of_who_waits_for_others_costs_nothing(void **state)
+{
+	struct job job = {.n_steps = 6, .n_gaps = {4, 0}, .slow_us = {0, 3000}};
+	struct lw_analysis *analysis = analyse(&job);
+
+	(void)state;
+	assert_string_equal(finding(analysis, "gpu.idle"), "");
+	/* 3000 less 4 x 295; 2 ms of kernels and the 3 ms more */
+	assert_says(finding(analysis, "ranks.late"),
+		"rank 1 comes last to an operation in 100 % of 6 steps, then 1.82 ms after the first");
+	assert_says(finding(analysis, "ranks.late"), "it computes longer: look at its share");
+	lw_analysis_close(analysis);
+}
+
+static void a_late_host_is_no_slow_gpu(void **state)
+{
+	struct job job = {.n_steps = 6, .n_gaps = {4, 10}};
+	struct lw_analysis *analysis = analyse(&job);
+	const char *text = report(analysis);
+
+	(void)state;
+	assert_says(text,
+		"Late rank: rank 1 comes last to an operation in 100 % of 6 steps, then 1.77 ms after the first");
+	assert_says(text,
+		"it computes no longer, but had nothing to compute for longer: look at its host");
+	assert_says(text, "Waited for, a step: rank 1 1.77 ms (1 operation)");
+	assert_says_not(text, "computes longest");
+	assert_true(analysis->summary.stragglers.at[0].is_persistent);
+	/* what can be done comes before why no setting was tried, which is no matter of Horovod */
+	assert_int_equal(strncmp(strstr(text, "To change: ") + 11, "the GPU of rank 1", 17), 0);
+	assert_string_equal(analysis->advice.findings.at[0].id, "ranks.late");
+	assert_string_equal(finding(analysis, "horovod.fusion_cycle"), "");
+	assert_says(finding(analysis, "ddp.buckets"), "a profiler's trace holds neither");
+	assert_says_not(text, "neither a Horovod nor");
+	/* by what name the profiler knows the steps */
+	assert_says(text, "step 0 is ProfilerStep#10 of the trace");
+	assert_int_equal(analysis->run->ranks.at[0].steps.at[3].mark, 13);
+	lw_analysis_close(analysis);
+}
+
+static void one_step_shows_nothing_that_persists(void **state)
+{
+	struct job job = {.n_steps = 1, .n_gaps = {4, 10}};
+	struct lw_analysis *analysis = analyse(&job);
+	const char *text = report(analysis);
+
+	(void)state;
+	assert_int_equal(analysis->summary.n_steps, 1);
+	assert_int_equal(analysis->summary.stragglers.n, 1);
+	assert_false(analysis->summary.stragglers.at[0].is_persistent);
+	assert_says(text, "rank 1 comes last to an operation in the one step that counts");
+	assert_says_not(text, "persistent");
+	assert_says_not(text, "100 % of");
+	lw_analysis_close(analysis);
+}
+
+static void places_are_given_the_longest_first(void **state)
+{
+	struct job job = {.n_steps = 6, .n_gaps = {4, 10}};
+	struct lw_analysis *analysis = analyse(&job);
+	struct lw_idle_places places = {0};
+
+	(void)state;
+	assert_int_equal(lw_advise_adviser("gpu.idle")->places(analysis->run, &places), LW_OK);
+	assert_int_equal(places.at.n, 8);
+	assert_int_equal(places.at.at[0].rank, 1);
+	assert_int_equal(places.at.at[0].step, 0);
+	assert_int_equal(places.at.at[0].length_ns, 285000);
+	assert_string_equal(places.at.at[0].next, "small");
+	lw_vec_free(&places.at);
+	assert_int_equal(lw_advise_adviser("gpu.host")->places(analysis->run, &places), LW_OK);
+	assert_int_equal(places.at.n, 5); /* from step to step */
+	assert_int_equal(places.at.at[4].length_ns, 3000000);
+	lw_vec_free(&places.at);
+	lw_analysis_close(analysis);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_rank_that_is_waited_for_is_the_one_to_mend),
+		cmocka_unit_test(idle_time_of_who_waits_for_others_costs_nothing),
+		cmocka_unit_test(a_late_host_is_no_slow_gpu),
+		cmocka_unit_test(one_step_shows_nothing_that_persists),
+		cmocka_unit_test(places_are_given_the_longest_first),
+	};
+
+	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);
+}
