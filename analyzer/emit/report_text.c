@@ -406,34 +406,38 @@ static size_t greatest(const double *values, size_t n)
 }
 
 /* In which operations of a step each is last changes: for whom the others wait how long, in all of them. */
-static void print_waited(FILE *out, const struct lw_run *run, const struct lw_summary *summary)
+static const char *waited_text(
+	const struct lw_run *run, const struct lw_summary *summary, char text[512])
 {
 	double *ns = calloc(2 * run->ranks.n + 1, sizeof(*ns)), *n = ns + run->ranks.n;
-	char text[512], number[LW_UNIT_TEXT_BYTES];
+	char number[LW_UNIT_TEXT_BYTES];
 	int at = 0;
 
+	text[0] = '\0';
+
 	if (ns && is_lateness_of_kernels(run) && lw_run_waited(run, ns, n))
-		for (int i = 0; i < MAX_WAITED && at < (int)sizeof(text); i++) {
+		for (int i = 0; i < MAX_WAITED && at < 512; i++) {
 			size_t r = greatest(ns, run->ranks.n);
 
 			if (!(ns[r] >= WAITED_FRAC * summary->step_ns.value))
 				break;
-			at += snprintf(text + at, sizeof(text) - (size_t)at,
+			at += snprintf(text + at, 512 - (size_t)at,
 				"%s rank %d %s (%.2g operation%s)",
 				i ? "," : "Waited for, a step:", run->ranks.at[r].rank,
 				lw_ns_format(ns[r], number), n[r], n[r] == 1 ? "" : "s");
 			ns[r] = 0;
 		}
-	if (at)
-		print_paragraph(out, text);
 	free(ns);
+	return text;
 }
 
 static void print_stragglers(FILE *out, const struct lw_run *run, const struct lw_summary *summary)
 {
 	const struct lw_straggler *straggler;
+	char waited[512];
 
-	if (!summary->stragglers.n)
+	/* groups of fewer ranks than all are compared each by itself, there only */
+	if (!*waited_text(run, summary, waited) && !summary->stragglers.n)
 		return;
 	fprintf(out, "Late ranks (%s, against the first)\n",
 		is_lateness_of_kernels(run) ? "shortest in an operation that all leave together"
@@ -453,7 +457,8 @@ static void print_stragglers(FILE *out, const struct lw_run *run, const struct l
 			lw_ns_format(straggler->late_ns.value, text[1]),
 			straggler->is_persistent ? "persistent" : "in turns");
 	}
-	print_waited(out, run, summary);
+	if (*waited)
+		print_paragraph(out, waited);
 	fputc('\n', out);
 }
 

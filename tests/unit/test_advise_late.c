@@ -24,11 +24,17 @@ struct job {
 	int n_steps;
 	int n_gaps[2];
 	int slow_us[2]; /* the first kernel takes longer by this */
+	bool has_pairs; /* ranks 2 and 3 do what 0 and 1 do, in operations of their own */
 };
 
+#define ALLREDUCE_ARGS(group, first, second)                                                       \
+	",\"Collective name\":\"allreduce\",\"In msg nelems\":1048576,\"Out msg nelems\":1048576," \
+	"\"Group size\":2,\"dtype\":\"Float\",\"Process Group Name\":\"" #group                    \
+	"\",\"Process Group Ranks\":\"[" #first ", " #second "]\""
+
 /* A kernel, and the call that launched it. */
-static void write_kernel(
-	FILE *file, int id, const char *name, int stream, int launched_us, int start_us, int end_us)
+static void write_kernel(FILE *file, int rank, int id, const char *name, int stream,
+	int launched_us, int start_us, int end_us)
 {
 	bool is_comm = stream != 7;
 
@@ -38,8 +44,9 @@ static void write_kernel(
 	fprintf(file,
 		",{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"%s\",\"pid\":0,\"tid\":%d,\"ts\":%d,\"dur\":%d,\"args\":{\"device\":0,\"context\":1,\"stream\":%d,\"correlation\":%d%s}}",
 		name, stream, start_us, end_us - start_us, stream, id,
-		is_comm ? ",\"Collective name\":\"allreduce\",\"In msg nelems\":1048576,\"Out msg nelems\":1048576,\"Group size\":2,\"dtype\":\"Float\",\"Process Group Name\":\"0\",\"Process Group Ranks\":\"[0, 1]\""
-			: "");
+		!is_comm   ? ""
+		: rank < 2 ? ALLREDUCE_ARGS(0, 0, 1)
+			   : ALLREDUCE_ARGS(1, 2, 3));
 }
 
 static void write_rank(const struct job *job, int rank, const char *path)
@@ -49,19 +56,19 @@ static void write_rank(const struct job *job, int rank, const char *path)
 
 	assert_non_null(file);
 	fprintf(file,
-		"{\"schemaVersion\": 1, \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": %d, \"world_size\": 2}, \"traceEvents\": [",
-		rank);
+		"{\"schemaVersion\": 1, \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": %d, \"world_size\": %d}, \"traceEvents\": [",
+		rank, job->has_pairs ? 4 : 2);
 	for (int s = 0; s < job->n_steps; s++) {
-		int t = 1000 + 10000 * s, at = t + 1050 + job->slow_us[rank];
+		int t = 1000 + 10000 * s, at = t + 1050 + job->slow_us[rank % 2];
 
 		fprintf(file,
 			"%s{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#%d\",\"pid\":1,\"tid\":1,\"ts\":%d,\"dur\":9990}",
 			s ? "," : "", 10 + s, t);
-		write_kernel(file, ++id, "gemm", 7, t + 10, t + 50, at);
-		for (int i = 0; i < job->n_gaps[rank]; i++, at += 295)
-			write_kernel(file, ++id, "small", 7, at + 280, at + 285, at + 295);
-		write_kernel(file, ++id, REDUCE, 20, at - 20, at, t + 6050);
-		write_kernel(file, ++id, "gemm", 7, at - 10, t + 6050, t + 7050);
+		write_kernel(file, rank, ++id, "gemm", 7, t + 10, t + 50, at);
+		for (int i = 0; i < job->n_gaps[rank % 2]; i++, at += 295)
+			write_kernel(file, rank, ++id, "small", 7, at + 280, at + 285, at + 295);
+		write_kernel(file, rank, ++id, REDUCE, 20, at - 20, at, t + 6050);
+		write_kernel(file, rank, ++id, "gemm", 7, at - 10, t + 6050, t + 7050);
 	}
 	fprintf(file, "]}");
 	assert_int_equal(fclose(file), 0);
@@ -70,16 +77,19 @@ static void write_rank(const struct job *job, int rank, const char *path)
 static struct lw_analysis *analyse(const struct job *job)
 {
 	struct lw_analysis_options options = {0};
-	char input[2][128];
-	const char *paths[] = {input[0], input[1]}, *path = run_fixture_path("imported.lapwing");
+	char input[4][128];
+	const char *paths[] = {input[0], input[1], input[2], input[3]},
+		   *path = run_fixture_path("imported.lapwing");
 	struct lw_analysis *analysis;
 
-	for (int r = 0; r < 2; r++) {
-		snprintf(input[r], sizeof(input[r]), "%s",
-			run_fixture_path(r ? "late1.json" : "late0.json"));
+	for (int r = 0; r < (job->has_pairs ? 4 : 2); r++) {
+		char name[24];
+
+		snprintf(name, sizeof(name), "late%d.json", r);
+		snprintf(input[r], sizeof(input[r]), "%s", run_fixture_path(name));
 		write_rank(job, r, input[r]);
 	}
-	lw_run_free(gpu_run_import(paths, 2));
+	lw_run_free(gpu_run_import(paths, job->has_pairs ? 4 : 2));
 	path = run_fixture_path("imported.lapwing");
 	if (lw_analysis_open(&path, 1, &options, &analysis) < 0)
 		fail_msg("%s", lw_error_text());
@@ -190,6 +200,18 @@ static void a_late_host_is_no_slow_gpu(void **state)
 	lw_analysis_close(analysis);
 }
 
+static void of_groups_of_fewer_ranks_it_is_said_too(void **state)
+{
+	struct job job = {.n_steps = 6, .n_gaps = {4, 10}, .has_pairs = true};
+	struct lw_analysis *analysis = analyse(&job);
+
+	(void)state;
+	assert_int_equal(analysis->run->ranks.n, 4);
+	assert_says(report(analysis), "Waited for, a step: rank 1 1.77 ms (1 operation)");
+	assert_says(finding(analysis, "gpu.idle"), "the GPU of rank 1 waits for the host");
+	lw_analysis_close(analysis);
+}
+
 static void one_step_shows_nothing_that_persists(void **state)
 {
 	struct job job = {.n_steps = 1, .n_gaps = {4, 10}};
@@ -233,6 +255,7 @@ int main(void)
 		cmocka_unit_test(the_rank_that_is_waited_for_is_the_one_to_mend),
 		cmocka_unit_test(idle_time_of_who_waits_for_others_costs_nothing),
 		cmocka_unit_test(a_late_host_is_no_slow_gpu),
+		cmocka_unit_test(of_groups_of_fewer_ranks_it_is_said_too),
 		cmocka_unit_test(one_step_shows_nothing_that_persists),
 		cmocka_unit_test(places_are_given_the_longest_first),
 	};
