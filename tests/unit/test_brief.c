@@ -215,6 +215,9 @@ static void nobody_is_the_slowest_where_ranks_take_turns(void **state)
 	summary.stragglers.at[1] = straggler(1, 1, 31.8e6);
 	assert_string_equal(lw_overview_slowest(&summary, text),
 		"Slowest rank: 1, last in 100 % of the steps, then 31.8 ms after the first");
+	summary.n_steps = 1; /* which is no share of several */
+	assert_string_equal(lw_overview_slowest(&summary, text),
+		"Late rank: 1, last in the one step that counts, 31.8 ms after the first");
 	lw_summary_done(&summary);
 }
 
