@@ -221,6 +221,20 @@ bool lw_fit_has_costs(const struct lw_run *run)
 	return !run->n_missing_ranks || !run->is_plain; /* a framework agrees before */
 }
 
+/* What the models of a step do not know of. */
+static void take_other(struct collecting *c, const struct lw_group *group, bool is_one_clock)
+{
+	for (size_t r = 0; r < c->run->ranks.n; r++) {
+		const struct lw_batch *batch = lw_group_batch(c->run, group, r);
+
+		if (!batch)
+			continue;
+		if (block_of(c, batch->step) != NOT_COUNTED)
+			c->into->other_ns += lw_group_service_ns(c->run, group, is_one_clock);
+		return;
+	}
+}
+
 /* The wire before an operation is idle since the latest end of all that began earlier. */
 static int take_groups(struct collecting *c)
 {
@@ -240,6 +254,8 @@ static int take_groups(struct collecting *c)
 
 		if (group->last_end_ns > free_ns)
 			free_ns = group->last_end_ns;
+		if (kind != LW_FIT_COST_WIRE || group->n_ranks != run->ranks.n)
+			take_other(c, group, one_clock);
 		if (kind == none)
 			continue;
 		if (group->n_ranks != run->ranks.n) {

@@ -326,11 +326,14 @@ static void deliver(
 					      : missing_text((enum lw_fit_figure)i);
 
 		fit->figure[i] = not_negative(figures[i], missing);
+		if (is_extrapolated[i] && !isnan(figures[i].value))
+			fit->figure[i].why = LW_FIT_NOT_HELD;
+		if (i >= LW_FIT_CSF && i <= LW_FIT_OSF_MEASURED && fit->why_no_scaling)
+			fit->figure[i] = (struct lw_figure){
+				NAN, NAN, NAN, figures[i].how, fit->why_no_scaling};
 		if (is_of_costs((enum lw_fit_figure)i) && fit->why_no_costs)
 			fit->figure[i] = (struct lw_figure){
 				NAN, NAN, NAN, figures[i].how, fit->why_no_costs};
-		if (is_extrapolated[i] && !isnan(figures[i].value))
-			fit->figure[i].why = LW_FIT_NOT_HELD;
 	}
 	for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++)
 		fit->figure[measured[i]].how = LW_MEASURED;
@@ -426,6 +429,19 @@ static int judge(struct lw_run *run, const struct lw_fit *fit)
 		verdict + strlen("poor fit: "));
 }
 
+/* Frameworks tell gradients apart from what else they move, and it is little. */
+static const char *why_no_scaling(const struct lw_run *run, const struct lw_collected *data)
+{
+	static const double much_frac = 0.1;
+	double allreduce_ns = 0;
+
+	for (size_t b = 0; b < data->n_blocks; b++)
+		allreduce_ns += data->blocks[b].comm_ns;
+	return run->is_plain && data->other_ns > much_frac * (data->other_ns + allreduce_ns)
+		       ? LW_FIT_OTHER_OPS
+		       : NULL;
+}
+
 int lw_fit_run(struct lw_run *run, struct lw_fit *ret_fit)
 {
 	struct lw_collected data;
@@ -438,6 +454,7 @@ int lw_fit_run(struct lw_run *run, struct lw_fit *ret_fit)
 	fit.n_steps = data.n_steps;
 	fit.n_groups = data.n_groups;
 	fit.n_partial = data.n_partial;
+	fit.why_no_scaling = why_no_scaling(run, &data);
 	fit.why_no_costs = lw_fit_has_costs(run) ? NULL : LW_FIT_RANK_MISSING;
 	fit.n_ranks = run->size > 0 ? run->size : (int32_t)run->ranks.n;
 	status = fit_all(run, &f);

@@ -20,6 +20,8 @@
 #define LW_FIT_NO_ALLREDUCE "no allreduce of a counted step was found on all ranks"
 #define LW_FIT_RANK_MISSING                                                                        \
 	"ranks are missing, and nothing but them tells when the last one entered an operation: what the wire took is not known"
+#define LW_FIT_OTHER_OPS                                                                           \
+	"much of the communication is no allreduce of all ranks, and the models know no other"
 #define LW_FIT_NO_SIZES                                                                            \
 	"operations of one size only, or none, or no growth with size: a fixed cost and a rate cannot be told apart; a run with `lapwing record --probe` would tell"
 #define LW_FIT_NO_MODEL                                                                            \
@@ -122,7 +124,9 @@ struct lw_fit {
 	struct lw_fit_cost cost[LW_FIT_N_COSTS];
 	struct lw_fit_layer *layers;
 	size_t n_layers;
-	const char *why_no_costs;      /* what operations took cannot be told; NULL = it can */
+	const char *why_no_costs; /* what operations took cannot be told; NULL = it can */
+	const char *
+		why_no_scaling; /* no model of a step fits the run; NULL = not known that none does */
 	const char *why_no_mean_step;  /* the layers are not what a step sends; NULL = they are */
 	size_t n_steps;                /* counted on every rank */
 	size_t n_groups;               /* allreduces that were used */

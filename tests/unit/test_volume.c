@@ -217,6 +217,9 @@ static void factors_are_those_of_the_operations(void **state)
 	assert_null(strstr(report, "of gradients"));
 	assert_null(strstr(report, "2(N-1)/N"));
 	assert_non_null(strstr(report, "handed over by each rank"));
+	assert_true(isnan(analysis->summary.csf.value));
+	assert_string_equal(analysis->summary.csf.why, LW_FIT_OTHER_OPS);
+	assert_string_equal(analysis->fit.figure[LW_FIT_OSF_MEASURED].why, LW_FIT_OTHER_OPS);
 	lw_analysis_close(analysis);
 }
 
@@ -262,6 +265,7 @@ static void waiting_for_a_rank_that_is_missing_is_not_called_wire(void **state)
 
 	analysis = analyze(&whole);
 	assert_false(lw_summary_exposed(&analysis->summary, NULL).has_waits);
+	assert_null(analysis->fit.why_no_scaling);
 	assert_true(analysis->fit.figure[LW_FIT_COMM_NS].value > 0);
 	assert_non_null(strstr(report_of(analysis), "ms on the wire"));
 	lw_analysis_close(analysis);
