@@ -143,6 +143,19 @@ static const char *interval_text(double low_ns, double high_ns, char text[96])
 	return text;
 }
 
+/* As NCCL reads it in NCCL_ALGO, whatever the case (ncclAlgoStr, src/init.cc); a name that it does not know is an error. */
+static const char *variable_of(int algorithm)
+{
+	static const char *const others[] = {[LW_NCCL_ALGORITHM_COLLNET_DIRECT] = "CollNetDirect",
+		[LW_NCCL_ALGORITHM_COLLNET_CHAIN] = "CollNetChain",
+		[LW_NCCL_ALGORITHM_NVLS_TREE] = "NVLSTree"};
+
+	if (algorithm >= 0 && algorithm < (int)(sizeof(others) / sizeof(others[0])) &&
+		others[algorithm])
+		return others[algorithm];
+	return lw_nccl_algorithm_name(algorithm);
+}
+
 static int find(const struct lw_adviser *self, const struct lw_run *run,
 	struct lw_advice_list *list, const struct way *slow, const struct way *fast)
 {
@@ -164,9 +177,7 @@ static int find(const struct lw_adviser *self, const struct lw_run *run,
 	high_ns = fmin((ns + error_ns) * slow->n / n_steps, exposed_ns);
 	snprintf(set, sizeof(set), "%s%s%s%s%s",
 		slow->of.algorithm != fast->of.algorithm ? "NCCL_ALGO=" : "",
-		slow->of.algorithm != fast->of.algorithm
-			? lw_nccl_algorithm_name(fast->of.algorithm)
-			: "",
+		slow->of.algorithm != fast->of.algorithm ? variable_of(fast->of.algorithm) : "",
 		slow->of.algorithm != fast->of.algorithm && slow->of.protocol != fast->of.protocol
 			? " "
 			: "",

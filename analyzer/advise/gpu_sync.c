@@ -34,7 +34,7 @@ static int find_lost(const struct lw_adviser *self, const struct lw_run *run,
 			span->rank->gpu.launches.at[longest->launch].tid);
 	if (lost_ns < LW_GPU_WORTH_FRAC * span->length_ns || !longest)
 		return lw_advise_note(list, self->id,
-			"waiting for the device costs no rank %.0f %% of a step of overlap, or more",
+			"no rank loses %.0f %% of a step of overlap, or more, to waiting for the device",
 			100 * LW_GPU_WORTH_FRAC);
 	return lw_advise_find(list, self->id,
 		"overlap is lost to synchronisation: rank %d waits for its device (%s%s) and only then launches what computes next; %s of the %s of communication that %s runs exposed had nothing beside it for that. Launch first and wait later, or do not wait (torch: .item(), .cpu(), print() of a tensor, torch.cuda.synchronize()): at most %.1f %% less (%s %s), its error is not known. The longest: %.400s",

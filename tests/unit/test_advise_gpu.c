@@ -70,7 +70,7 @@ static void a_usual_job_and_one_without_gpus_are_left_alone(void **state)
 		assert_string_equal(advise_of(NULL, 8, NULL, ids[i]), "");
 	}
 	assert_string_equal(advise_of(NULL, 8, NULL, "gpu.sync"), "");
-	assert_says(advise_of(&gpu, 8, NULL, "gpu.sync"), "costs no rank 2 % of a step");
+	assert_says(advise_of(&gpu, 8, NULL, "gpu.sync"), "no rank loses 2 % of a step");
 	assert_true(is_minor);
 }
 
@@ -89,14 +89,14 @@ static void a_wait_that_costs_overlap_is_said_with_its_call(void **state)
 	assert_says(said, "at most 15.5 % less (5.30 ms a step), its error is not known");
 	/* too little: 0.3 ms */
 	gpu.stall_ns = 1000000;
-	assert_says(advise_of(&gpu, 8, NULL, "gpu.sync"), "costs no rank 2 % of a step");
+	assert_says(advise_of(&gpu, 8, NULL, "gpu.sync"), "no rank loses 2 % of a step");
 	gpu.stall_ns = 6000000;
 	/* what is launched after it has to wait for the communication */
 	assert_says(
 		advise_of(&gpu, 8,
 			"INSERT INTO gpu_sync SELECT thread_id, seq + 1, start_ns, start_ns, 2, 1, 7, 9, 99 FROM gpu_sync WHERE op = 3;",
 			"gpu.sync"),
-		"costs no rank 2 % of a step");
+		"no rank loses 2 % of a step");
 	gpu.no_launches = true;
 	assert_says(advise_of(&gpu, 8, NULL, "gpu.sync"), "cannot be told");
 	assert_true(is_minor);
@@ -251,6 +251,11 @@ static void a_protocol_that_the_run_shows_to_be_faster_is_said(void **state)
 	/* half of the steps, 4 ms in each */
 	assert_says(said, "up to 1.95 ms less a step");
 	assert_null(strstr(said, "NCCL_ALGO"));
+	/* the variable spells some of them in a way of its own */
+	assert_says(advise_of(&gpu, 40,
+			    "UPDATE nccl_op SET algorithm = iif(protocol = 2, 6, 2), protocol = 1;",
+			    "gpu.nccl"),
+		"If all ran the second way (NCCL_ALGO=NVLSTree)");
 	/* too few */
 	assert_string_equal(advise_of(&gpu, 8, NULL, "gpu.nccl"), "");
 	/* of the small ones LL128 takes longer: the variable holds for them, too */
