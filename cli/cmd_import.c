@@ -77,12 +77,12 @@ static void print_profile(const struct options *options, const struct lw_import_
 	char duration[LW_UNIT_TEXT_BYTES], bytes[LW_UNIT_TEXT_BYTES];
 
 	printf("%s: %" PRIu64 " rank%s in %s, %" PRIu64 " ranges, %" PRIu64 " kernels, %" PRIu64
-	       " copies, %" PRIu64 " operations of NCCL on %s, %" PRIu64
-	       " steps over all ranks (%s)\n",
+	       " copies, %" PRIu64 " operations of NCCL on %s, %" PRIu64 " step%s (%s)\n",
 		options->output, summary->n_ranks, summary->n_ranks == 1 ? "" : "s",
 		lw_ns_format((double)summary->duration_ns, duration), summary->n_ranges,
 		summary->n_kernels, summary->n_copies, summary->n_nccl_ops,
-		lw_bytes_format((double)summary->bytes, bytes), summary->n_steps, summary->format);
+		lw_bytes_format((double)summary->bytes, bytes), summary->n_steps,
+		summary->n_steps == 1 ? "" : "s", summary->format);
 }
 
 static void print_text(const struct options *options, const struct lw_import_summary *summary)

@@ -175,7 +175,7 @@ static void print_answer(FILE *out, const struct lw_analysis *analysis)
 		return;
 	}
 	n = (size_t)snprintf(text, sizeof(text),
-		summary->n_steps == 1 ? "A step takes %s (of %zu%s"
+		summary->n_steps == 1 ? "A step takes %s (of %zu step%s"
 				      : "A step takes %s (middle half of %zu%s",
 		lw_ns_format(summary->step_ns.value, step), summary->n_steps,
 		lw_run_diag_text(analysis->run, LW_STEP_TWO_LENGTHS) ? ", which are of two lengths"

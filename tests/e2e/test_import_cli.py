@@ -175,7 +175,7 @@ def test_profiler_traces(folder):
                   "neither a number", folder, ["layers", "traces", "traces.lapwing"])
     one = lapwing("import", os.path.join(traces, "rank0.json.gz"), cwd=folder)
     assert one.returncode == 0 and os.path.exists(os.path.join(folder, "rank0.lapwing")), one.stderr
-    assert "MISSING: 1 of the job's 2 ranks" in one.stdout and "2 steps over all ranks" in one.stdout, one.stdout
+    assert "MISSING: 1 of the job's 2 ranks" in one.stdout and "2 steps (kineto)" in one.stdout, one.stdout
     done = lapwing("report", "rank0.lapwing", cwd=folder)
     assert done.returncode == 3 and "import the traces of all ranks" in " ".join(done.stdout.split()), done.stdout
     with gzip.open(os.path.join(traces, "rank0.json.gz"), "rb") as packed:
