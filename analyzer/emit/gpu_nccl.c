@@ -116,18 +116,26 @@ static int by_time(const void *a, const void *b)
 					    : x->protocol - y->protocol;
 }
 
+/* Calls of one kind in a group count each; sends and receives that one kernel serves are one all-to-all. */
 static int add_calls(struct rows *rows, const struct lw_rank *rank)
 {
-	const struct lw_nccl_call *call;
 	int32_t kernel = LW_NONE;
 	int status = LW_OK;
 
-	lw_vec_foreach (call, &rank->gpu.nccl_ops) {
-		if (status < 0)
-			break;
+	for (size_t i = 0; i < rank->gpu.nccl_ops.n && status == LW_OK; i++) {
+		const struct lw_nccl_call *call = &rank->gpu.nccl_ops.at[i];
+		struct lw_nccl_call all;
+		size_t n;
+
 		if (!lw_nccl_is_counted(rank, call))
 			continue;
-		status = add_call(rows, call, call->kernel != kernel);
+		n = lw_nccl_together(rank, call, &all);
+		if (all.op != call->op) {
+			status = add_call(rows, &all, true);
+			i += n - 1;
+		} else {
+			status = add_call(rows, call, call->kernel != kernel);
+		}
 		kernel = call->kernel;
 	}
 	return status;

@@ -94,22 +94,35 @@ static double length_ns(const struct lw_nccl_call *call)
 	return (double)(call->kernel_end_ns - call->kernel_start_ns);
 }
 
+/* Sends and receives of one group of calls are an all-to-all, in which each rank hands over all that it sends. */
+static bool is_point_to_point(const struct lw_nccl_call *call)
+{
+	return call->op == LW_NCCL_SEND || call->op == LW_NCCL_RECV;
+}
+
+static double handed_bytes(const struct lw_nccl_call *call)
+{
+	return call->op == LW_NCCL_RECV ? 0 : (double)call->bytes;
+}
+
 static void add_to_group(struct group *group, const struct lw_rank *rank,
 	const struct lw_nccl_call *call, double *batch_ns)
 {
+	int op = is_point_to_point(call) ? LW_NCCL_ALLTOALL : call->op;
+
 	if (group->op == NO_KIND) {
-		group->op = call->op;
+		group->op = op;
 		group->algorithm = call->algorithm;
 		group->protocol = call->protocol;
-		group->flags = call->flags;
+		group->flags = call->flags | (is_point_to_point(call) ? LW_NCCL_WHOLE_BYTES : 0);
 		group->step = rank->batches.at[call->batch].step;
 		group->comm_key = call->comm_key;
-	} else if (group->op != call->op || group->algorithm != call->algorithm ||
+	} else if (group->op != op || group->algorithm != call->algorithm ||
 		   group->protocol != call->protocol) {
 		group->op = SEVERAL_KINDS;
 	}
 	if (!group->n_ranks)
-		group->bytes += (double)call->bytes;
+		group->bytes += handed_bytes(call);
 	if (is_first_of_kernel(rank, call))
 		*batch_ns += length_ns(call);
 }
@@ -161,26 +174,49 @@ static int add_whole(
 	return LW_OK;
 }
 
+size_t lw_nccl_together(
+	const struct lw_rank *rank, const struct lw_nccl_call *first, struct lw_nccl_call *ret_call)
+{
+	const struct lw_nccl_call *end = rank->gpu.nccl_ops.at + rank->gpu.nccl_ops.n;
+	size_t n = 1;
+	double bytes = handed_bytes(first);
+
+	*ret_call = *first;
+	while (first->kernel != LW_NONE && first + n < end && first[n].kernel == first->kernel)
+		bytes += handed_bytes(&first[n++]);
+	if (n == 1)
+		return n;
+	ret_call->bytes = (uint64_t)bytes;
+	if (is_point_to_point(first)) {
+		ret_call->op = LW_NCCL_ALLTOALL;
+		ret_call->flags |= LW_NCCL_WHOLE_BYTES;
+	}
+	return n;
+}
+
 static int add_others(
 	const struct lw_run *run, const struct group *groups, struct lw_nccl_services *services)
 {
 	uint32_t n_ranks = run->is_size_known && run->size > 0 ? (uint32_t)run->size : 0;
 	const struct lw_nccl_call *call;
+	struct lw_nccl_served served;
 	const struct lw_rank *rank;
 
 	lw_vec_foreach (rank, &run->ranks)
 		lw_vec_foreach (call, &rank->gpu.nccl_ops) {
-			struct lw_nccl_served served = {call->op, call->algorithm, call->protocol,
-				call->batch == LW_NONE ? LW_NONE
-						       : rank->batches.at[call->batch].step,
-				n_ranks, false, (double)call->bytes,
-				lw_nccl_size(call->op, call->flags, (double)call->bytes, n_ranks),
-				length_ns(call), call->comm_key};
+			struct lw_nccl_call all;
 
-			if (is_timed(call) && lw_nccl_is_counted(rank, call) &&
-				!is_whole(run, groups, group_of(rank, call)) &&
-				is_first_of_kernel(rank, call) &&
-				lw_vec_push(&services->at, served) < 0)
+			if (!is_timed(call) || !lw_nccl_is_counted(rank, call) ||
+				is_whole(run, groups, group_of(rank, call)) ||
+				!is_first_of_kernel(rank, call))
+				continue;
+			lw_nccl_together(rank, call, &all);
+			served = (struct lw_nccl_served){all.op, all.algorithm, all.protocol,
+				all.batch == LW_NONE ? LW_NONE : rank->batches.at[all.batch].step,
+				n_ranks, false, (double)all.bytes,
+				lw_nccl_size(all.op, all.flags, (double)all.bytes, n_ranks),
+				length_ns(&all), all.comm_key};
+			if (lw_vec_push(&services->at, served) < 0)
 				return LW_ERR_NOMEM;
 		}
 	return LW_OK;

@@ -29,6 +29,13 @@ struct lw_nccl_services {
 /** lw_nccl_is_counted() - it is in a step that counts; where there are none, all are. */
 bool lw_nccl_is_counted(const struct lw_rank *rank, const struct lw_nccl_call *call);
 
+/**
+ * lw_nccl_together() - the calls that one kernel serves as one operation: bytes are what all hand over; sends and receives are an
+ * all-to-all. @first: of its kernel; @ret_call: the operation, a copy of @first where that is alone. Return: how many calls.
+ */
+size_t lw_nccl_together(const struct lw_rank *rank, const struct lw_nccl_call *first,
+	struct lw_nccl_call *ret_call);
+
 /** lw_nccl_services() - of all that count, with a kernel and a size. Return: LW_OK, LW_ERR_NOMEM; free ret->at in both cases. */
 int lw_nccl_services(const struct lw_run *run, struct lw_nccl_services *ret_services);
 

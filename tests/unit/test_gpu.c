@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "analyzer/analyzer.h"
+#include "analyzer/reconstruct/nccl_served.h"
 #include "tests/lib/run_fixture.h"
 #include "tests/unit/gpu_run.h"
 
@@ -343,6 +344,7 @@ static const char ordered_sql[] =
 static void kernels_without_launches_are_taken_in_their_order(void **state)
 {
 	struct make_run spec = make_run_job(1, 2);
+	struct lw_nccl_services services;
 	const struct lw_gpu_rank *gpu;
 	const struct lw_rank *rank;
 	struct lw_run *run;
@@ -372,6 +374,16 @@ static void kernels_without_launches_are_taken_in_their_order(void **state)
 	assert_int_equal(rank->members.at[rank->batches.at[2].first_member].ready_ns, 14000);
 	assert_int_equal(run_fixture_diag(run, "kernels taken in order"), 5);
 	assert_int_equal(run_fixture_diag(run, "point to point"), 1);
+	/* each kernel served what its group handed over, and a group of sends and receives an all-to-all */
+	assert_int_equal(lw_nccl_services(run, &services), LW_OK);
+	assert_int_equal(services.at.n, 5);
+	assert_int_equal((int)services.at.at[2].bytes, 300);
+	assert_int_equal(services.at.at[3].op, LW_NCCL_ALLTOALL);
+	assert_int_equal((int)services.at.at[3].bytes, 50);
+	assert_int_equal((int)services.at.at[3].size_bytes, 50);
+	assert_int_equal(services.at.at[4].op, LW_NCCL_SEND);
+	assert_int_equal((int)services.at.at[4].bytes, 60);
+	lw_vec_free(&services.at);
 	lw_run_free(run);
 }
 

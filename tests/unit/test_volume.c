@@ -120,7 +120,7 @@ static struct lw_analysis *analyze(const struct job *job)
 	struct lw_analysis *analysis;
 
 	for (int r = 0; r < job->n_files; r++) {
-		char name[16];
+		char name[24];
 		FILE *out;
 
 		snprintf(name, sizeof(name), "rank%d.json", r);
