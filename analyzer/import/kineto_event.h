@@ -8,6 +8,10 @@
 
 #include "analyzer/import/json_stream.h"
 
+/* Of an array, e.g. the tensors of an operation, so many are read. In keys the last of them is LW_KINETO_LAST_ELEMENT. */
+enum { LW_KINETO_ELEMENTS = 8 };
+#define LW_KINETO_LAST_ELEMENT ".7."
+
 enum lw_kineto_kind {
 	LW_KINETO_OTHER, /* well formed, nothing that a run holds: metadata, flows, Python frames */
 	LW_KINETO_BAD,   /* an interval without its times, or with impossible ones */

@@ -129,6 +129,8 @@ static uint64_t count_elements(const struct lw_json_record *record, const char *
 		if (strncmp(field->key, prefix, strlen(prefix)) != 0 ||
 			field->type != LW_JSON_INT || field->integer < 0)
 			continue;
+		if (strstr(field->key + strlen(prefix) - 1, LW_KINETO_LAST_ELEMENT))
+			return 0; /* of a longer list the rest is not in the record */
 		if ((size_t)(dot - field->key) != n_tensor ||
 			strncmp(field->key, tensor, n_tensor) != 0) {
 			n += product;

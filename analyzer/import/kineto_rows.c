@@ -421,7 +421,7 @@ int lw_kineto_write(struct lw_kineto_writer *w)
 	const struct lw_json_reader reader = {.on_record = on_record,
 		.on_progress = on_progress,
 		.context = w,
-		.max_elements = 8};
+		.max_elements = LW_KINETO_ELEMENTS};
 	struct lw_json_result result;
 	int status;
 

@@ -320,7 +320,7 @@ int lw_kineto_scan(struct lw_kineto_file *file, lw_progress_fn progress, void *c
 		.on_outside = on_outside,
 		.on_progress = on_progress,
 		.context = &scan,
-		.max_elements = 8};
+		.max_elements = LW_KINETO_ELEMENTS};
 	int status;
 
 	file->rank = file->world_size = -1;

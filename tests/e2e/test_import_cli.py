@@ -217,6 +217,29 @@ def test_profiles_that_lack_something(folder):
             os.remove(os.path.join(folder, f"{name}.{end}"))
 
 
+def test_long_lists_of_tensors(folder):
+    """Of a list that is longer than what is read of it the bytes are not known, rather than too few."""
+    def trace(n_tensors):
+        annotation = {"ph": "X", "cat": "user_annotation", "name": "nccl:all_reduce_coalesced", "pid": 7, "tid": 1, "ts": 100, "dur": 20,
+                      "args": {"Input Dims": [[1000]] * n_tensors, "Input type": ["float"] * n_tensors}}
+        launch = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 1, "ts": 105, "dur": 5, "args": {"correlation": 3}}
+        kernel = {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "pid": 0, "tid": 20, "ts": 130, "dur": 50,
+                  "args": {"device": 0, "context": 1, "stream": 20, "correlation": 3}}
+        return {"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": [annotation, launch, kernel]}
+
+    for n_tensors, wanted in ((4, [(16000, 0)]), (16, [(0, 32)])):
+        with open(os.path.join(folder, "list.json"), "w", encoding="utf-8") as file:
+            json.dump(trace(n_tensors), file)
+        done = lapwing("import", "list.json", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        with sqlite3.connect(os.path.join(folder, "list.lapwing")) as run:
+            got = run.execute("SELECT bytes, flags & 32 FROM nccl_op").fetchall()
+        print(f"{n_tensors} tensors: bytes and 'not known': {got}")
+        assert got == wanted, got
+        for end in ("json", "lapwing"):
+            os.remove(os.path.join(folder, f"list.{end}"))
+
+
 def test_pause_of_a_profiler(folder):
     """Two windows of one profiler, a second apart: what lies between them is no step, and no idle GPU of one."""
     with open(os.path.join(DATA, "kineto", "rank0.json"), encoding="utf-8") as file:
@@ -261,6 +284,6 @@ def test_help(folder):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="lapwing-import-") as place:
         for test in (test_bad_input, test_incomplete_input, test_good_input, test_report, test_profiler_traces,
-                     test_profiles_that_lack_something, test_pause_of_a_profiler, test_progress_is_for_terminals, test_help):
+                     test_profiles_that_lack_something, test_pause_of_a_profiler, test_long_lists_of_tensors, test_progress_is_for_terminals, test_help):
             test(place)
     print("ok")
