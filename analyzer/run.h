@@ -374,6 +374,12 @@ bool lw_run_is_one_clock(const struct lw_run *run);
 const struct lw_batch *lw_group_batch(
 	const struct lw_run *run, const struct lw_group *group, size_t rank);
 
+/** lw_rank_step_at() - index of the step of @rank that @at_ns is in; LW_NONE: outside. (reconstruct/step.c) */
+int32_t lw_rank_step_at(const struct lw_rank *rank, int64_t at_ns);
+
+/** lw_rank_counts_at() - @at_ns is in a step that counts; where there are no steps, every time counts. */
+bool lw_rank_counts_at(const struct lw_rank *rank, int64_t at_ns);
+
 /** lw_group_waits() - nobody leaves such an operation (enum lw_coll) before everybody has entered. */
 bool lw_group_waits(int op);
 

@@ -45,19 +45,7 @@ const struct lw_batch *lw_timeline_batch(const struct lw_timeline *timeline, siz
 
 int32_t lw_timeline_step_at(const struct lw_timeline *timeline, int64_t at_ns)
 {
-	const struct lw_rank *rank = rank_of(timeline);
-	size_t low = 0, high = rank->steps.n;
-
-	at_ns += origin_ns(timeline);
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (rank->steps.at[middle].start_ns <= at_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > 0 && at_ns < rank->steps.at[low - 1].end_ns ? (int32_t)low - 1 : LW_NONE;
+	return lw_rank_step_at(rank_of(timeline), at_ns + origin_ns(timeline));
 }
 
 /* How many batches of the selected rank start before @at_ns on its clock. */

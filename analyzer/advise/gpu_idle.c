@@ -392,14 +392,6 @@ static int advise_away(
 		others_text(run, &found, others));
 }
 
-static int32_t step_at(const struct lw_rank *rank, int64_t at_ns)
-{
-	for (size_t s = 0; s < rank->steps.n; s++)
-		if (rank->steps.at[s].start_ns <= at_ns && at_ns < rank->steps.at[s].end_ns)
-			return (int32_t)s;
-	return LW_NONE;
-}
-
 /* Of the rank that is named, the longest. */
 static int find_places(const struct lw_run *run, enum cause cause, struct lw_idle_places *ret)
 {
@@ -409,8 +401,8 @@ static int find_places(const struct lw_run *run, enum cause cause, struct lw_idl
 	for (size_t i = 0; status == LW_OK && found.span.rank && i < N_LONGEST; i++) {
 		const struct gap *gap = &found.idle.longest[cause][i];
 		struct lw_idle_place place = {found.span.rank->rank,
-			step_at(found.span.rank, gap->start_ns), gap->start_ns - run->first_ns,
-			gap->end_ns - gap->start_ns, gap->name};
+			lw_rank_step_at(found.span.rank, gap->start_ns),
+			gap->start_ns - run->first_ns, gap->end_ns - gap->start_ns, gap->name};
 
 		if (!gap->name)
 			break;

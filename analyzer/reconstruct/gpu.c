@@ -136,29 +136,6 @@ static int measure_streams(struct lw_gpu_rank *gpu)
 
 /* ---- steps ------------------------------------------------------------------------------------------ */
 
-static int32_t step_at(const struct lw_rank *rank, int64_t at_ns)
-{
-	size_t low = 0, high = rank->steps.n; /* steps that start at or before at_ns */
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (rank->steps.at[middle].start_ns <= at_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && at_ns < rank->steps.at[low - 1].end_ns ? (int32_t)low - 1 : LW_NONE;
-}
-
-/* Time counts in steps that count; where there are none, everywhere. */
-static bool is_counted(const struct lw_rank *rank, int64_t at_ns)
-{
-	int32_t step = step_at(rank, at_ns);
-
-	return !rank->steps.n || (step != LW_NONE && !rank->steps.at[step].excluded);
-}
-
 static int measure_rank(struct measurer *m, size_t r)
 {
 	struct lw_rank *rank = &m->run->ranks.at[r];
@@ -219,7 +196,7 @@ static int find_lost(struct lw_run *run)
 		struct lw_step *step;
 
 		rank->gpu.whole.sync_lost_ns += lost->exposed_ns;
-		lost->step = step_at(rank, lost->end_ns);
+		lost->step = lw_rank_step_at(rank, lost->end_ns);
 		if (lost->step == LW_NONE)
 			continue;
 		/* of a place that reaches into the step before, all counts here */
@@ -251,7 +228,7 @@ static void sum_names(struct lw_run *run)
 	}
 	lw_vec_foreach (rank, &run->ranks)
 		lw_vec_foreach (kernel, &rank->gpu.kernels) {
-			if (!is_counted(rank, kernel->start_ns))
+			if (!lw_rank_counts_at(rank, kernel->start_ns))
 				continue;
 			name = &run->gpu.names.at[kernel->name];
 			name->n++;
@@ -301,7 +278,7 @@ static int sum_operations(struct lw_run *run)
 							  (int32_t)(op - rank->gpu.nccl_ops.at);
 			struct lw_nccl_sum *sum;
 
-			if (!is_counted(rank, is_timed ? op->kernel_start_ns : op->start_ns))
+			if (!lw_rank_counts_at(rank, is_timed ? op->kernel_start_ns : op->start_ns))
 				continue;
 			sum = sum_of(run, op);
 			if (!sum)

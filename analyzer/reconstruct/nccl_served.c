@@ -57,19 +57,8 @@ double lw_nccl_size(int op, uint32_t flags, double bytes, uint32_t n_ranks)
 
 bool lw_nccl_is_counted(const struct lw_rank *rank, const struct lw_nccl_call *call)
 {
-	int64_t at_ns = call->kernel == LW_NONE ? call->start_ns : call->kernel_start_ns;
-	size_t low = 0, high = rank->steps.n; /* steps that start at or before at_ns */
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (rank->steps.at[middle].start_ns <= at_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return !rank->steps.n ||
-	       (low && at_ns < rank->steps.at[low - 1].end_ns && !rank->steps.at[low - 1].excluded);
+	return lw_rank_counts_at(
+		rank, call->kernel == LW_NONE ? call->start_ns : call->kernel_start_ns);
 }
 
 static bool is_timed(const struct lw_nccl_call *call)

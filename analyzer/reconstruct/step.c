@@ -330,3 +330,25 @@ int lw_run_steps(struct lw_run *run)
 		status = lw_step_exclude(run);
 	return status == LW_OK ? lw_step_lengths(run) : status;
 }
+
+int32_t lw_rank_step_at(const struct lw_rank *rank, int64_t at_ns)
+{
+	size_t low = 0, high = rank->steps.n; /* steps that start at or before at_ns */
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (rank->steps.at[middle].start_ns <= at_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && at_ns < rank->steps.at[low - 1].end_ns ? (int32_t)low - 1 : LW_NONE;
+}
+
+bool lw_rank_counts_at(const struct lw_rank *rank, int64_t at_ns)
+{
+	int32_t step = lw_rank_step_at(rank, at_ns);
+
+	return !rank->steps.n || (step != LW_NONE && !rank->steps.at[step].excluded);
+}
