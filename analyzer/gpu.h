@@ -154,14 +154,6 @@ struct lw_gpu_name { /* load: one distinct name of kernels or of functions that 
 	double share_frac; /* of the lengths of all kernels */
 };
 
-struct lw_nccl_sum { /* gpu: operations of all ranks, by op, algorithm, protocol; same steps */
-	int op, algorithm, protocol;
-	uint64_t n, n_timed; /* timed: with a kernel of their own */
-	uint64_t bytes;      /* of all n */
-	uint64_t timed_bytes;
-	int64_t kernel_ns; /* of the timed, lengths added up; calls of one group count its kernel once */
-};
-
 struct lw_gpu_rank { /* of struct lw_rank */
 	/* load */
 	lw_vec(struct lw_gpu_device) devices;  /* by device */
@@ -183,7 +175,6 @@ struct lw_gpu_run {                       /* of struct lw_run */
 	bool has_kernels;                 /* load: of some rank */
 	lw_vec(struct lw_gpu_name) names; /* load */
 	struct lw_name *by_name;          /* load: their texts -> index */
-	lw_vec(struct lw_nccl_sum) nccl;  /* gpu: by op, algorithm, protocol */
 	lw_vec(struct lw_gpu_lost)
 		lost;    /* gpu: longest first, at most LW_GPU_LOST_MAX; the sums have all */
 	uint64_t n_lost; /* gpu: places in all */

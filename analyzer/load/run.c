@@ -229,7 +229,6 @@ void lw_run_free(struct lw_run *run)
 	free_names(run->names);
 	free_names(run->gpu.by_name);
 	lw_vec_free(&run->gpu.names);
-	lw_vec_free(&run->gpu.nccl);
 	lw_vec_free(&run->gpu.lost);
 	lw_vec_foreach (store, &run->stores)
 		lw_store_close(*store);

@@ -239,62 +239,6 @@ static void sum_names(struct lw_run *run)
 		name->share_frac = total_ns > 0 ? (double)name->total_ns / (double)total_ns : 0;
 }
 
-static struct lw_nccl_sum *sum_of(struct lw_run *run, const struct lw_nccl_call *op)
-{
-	struct lw_nccl_sum added = {
-		.op = op->op, .algorithm = op->algorithm, .protocol = op->protocol};
-	struct lw_nccl_sum *sum;
-
-	lw_vec_foreach (sum, &run->gpu.nccl)
-		if (sum->op == added.op && sum->algorithm == added.algorithm &&
-			sum->protocol == added.protocol)
-			return sum;
-	return lw_vec_push(&run->gpu.nccl, added) < 0 ? NULL
-						      : &run->gpu.nccl.at[run->gpu.nccl.n - 1];
-}
-
-static int compare_sum(const void *a, const void *b)
-{
-	const struct lw_nccl_sum *x = a, *y = b;
-
-	if (x->op != y->op)
-		return x->op < y->op ? -1 : 1;
-	if (x->algorithm != y->algorithm)
-		return x->algorithm < y->algorithm ? -1 : 1;
-	return (x->protocol > y->protocol) - (x->protocol < y->protocol);
-}
-
-static int sum_operations(struct lw_run *run)
-{
-	const struct lw_nccl_call *op;
-	const struct lw_rank *rank;
-
-	run->gpu.nccl.n = 0;
-	lw_vec_foreach (rank, &run->ranks) {
-		lw_vec_foreach (op, &rank->gpu.nccl_ops) {
-			bool is_timed = op->kernel != LW_NONE;
-			/* calls of one group share a kernel, which names one of them */
-			bool is_own = is_timed && rank->gpu.kernels.at[op->kernel].nccl_op ==
-							  (int32_t)(op - rank->gpu.nccl_ops.at);
-			struct lw_nccl_sum *sum;
-
-			if (!lw_rank_counts_at(rank, is_timed ? op->kernel_start_ns : op->start_ns))
-				continue;
-			sum = sum_of(run, op);
-			if (!sum)
-				return LW_ERR_NOMEM;
-			sum->n++;
-			sum->bytes += op->bytes;
-			sum->n_timed += is_timed;
-			sum->timed_bytes += is_timed ? op->bytes : 0;
-			sum->kernel_ns += is_own ? op->kernel_end_ns - op->kernel_start_ns : 0;
-		}
-	}
-	if (run->gpu.nccl.n)
-		qsort(run->gpu.nccl.at, run->gpu.nccl.n, sizeof(*run->gpu.nccl.at), compare_sum);
-	return LW_OK;
-}
-
 int lw_run_gpu(struct lw_run *run)
 {
 	struct measurer m = {.run = run};
@@ -305,10 +249,8 @@ int lw_run_gpu(struct lw_run *run)
 		status = measure_rank(&m, r);
 	if (status == LW_OK)
 		status = find_lost(run);
-	if (status == LW_OK) {
+	if (status == LW_OK)
 		sum_names(run);
-		status = sum_operations(run);
-	}
 	for (int i = 0; i < LW_GPU_N_CLASSES; i++)
 		lw_vec_free(&m.sets[i]);
 	lw_vec_free(&m.both);

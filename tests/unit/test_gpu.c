@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "analyzer/analyzer.h"
+#include "analyzer/emit/gpu.h"
 #include "analyzer/reconstruct/nccl_served.h"
 #include "tests/lib/run_fixture.h"
 #include "tests/unit/gpu_run.h"
@@ -172,7 +173,8 @@ static void sums_are_by_name_and_by_operation(void **state)
 {
 	struct lw_run *run = gpu_run_two_ranks();
 	struct lw_gpu_name sgemm = name_of(run, "sgemm");
-	const struct lw_nccl_sum *sum = run->gpu.nccl.at;
+	const struct lw_gpu_nccl *sum;
+	struct lw_gpu_summary summary;
 	const struct lw_gpu_stream *stream;
 
 	(void)state;
@@ -180,12 +182,15 @@ static void sums_are_by_name_and_by_operation(void **state)
 	assert_int_equal(sgemm.total_ns, 800000);
 	/* rank 0: 1000 of computing, rank 1: 200 + 200 + 100 + 300 + 200 + 100; both 500 and 400 on the wire */
 	assert_true(sgemm.share_frac > 799.9 / 3000 && sgemm.share_frac < 800.1 / 3000);
-	assert_int_equal(run->gpu.nccl.n, 1);
+	assert_int_equal(lw_gpu_summarize(run, &summary), LW_OK);
+	assert_int_equal(summary.nccl.n, 1);
+	sum = summary.nccl.at;
 	assert_int_equal(sum->op, LW_NCCL_ALLREDUCE);
 	assert_int_equal(sum->n, 4);
 	assert_int_equal(sum->n_timed, 4);
-	assert_int_equal(sum->bytes, 16 * INT64_C(6637568));
-	assert_int_equal(sum->kernel_ns, 900000);
+	assert_int_equal((int64_t)(sum->bytes.value * 4), 16 * INT64_C(6637568));
+	assert_int_equal((int64_t)(sum->kernel_ns.value * 4), 900000);
+	lw_gpu_summary_done(&summary);
 	assert_int_equal(run->ranks.at[1].gpu.streams.n, 2);
 	stream = &run->ranks.at[1].gpu.streams.at[1];
 	assert_int_equal(stream->stream, 20);
