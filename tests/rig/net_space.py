@@ -7,6 +7,7 @@ import subprocess
 
 HUB, HOST = "lwAhub", "lwA{}"
 ADDRESS = "198.18.79.{}"
+BURST_BYTES = 32 << 10  # of a shaped link's bucket: so much passes at once after each wait
 
 
 def sh(command, **options):
@@ -23,7 +24,7 @@ def down(n):
 
 
 def shape(host, rate):
-    sh(f"ip netns exec {host} tc qdisc replace dev eth0 root tbf rate {rate} burst 32kb limit 64mb")
+    sh(f"ip netns exec {host} tc qdisc replace dev eth0 root tbf rate {rate} burst {BURST_BYTES} limit 64mb")
 
 
 @contextlib.contextmanager
