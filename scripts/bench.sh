@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bench.sh OUT.md - run every benchmark, each beside its alternative, and write one report. About 6 minutes on 2 cores.
+# bench.sh OUT.md - run every benchmark, each beside its alternative, and write one report.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -eq 1 ] || { sed -n '2p' "$0" >&2; exit 2; }
