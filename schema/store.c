@@ -156,7 +156,7 @@ int lw_store_build_indexes(struct lw_store *store)
 	return lw_store_exec(store, indexes_sql);
 }
 
-int lw_store_set_journal(struct lw_store *store, const char *mode, bool *ret_is_set)
+static int set_journal(struct lw_store *store, const char *mode, bool *ret_is_set)
 {
 	char sql[64];
 	sqlite3_stmt *row;
@@ -172,13 +172,31 @@ int lw_store_set_journal(struct lw_store *store, const char *mode, bool *ret_is_
 	return LW_OK;
 }
 
+int lw_store_set_journal(struct lw_store *store, const char *mode, bool *ret_is_set)
+{
+	int status;
+
+	*ret_is_set = false;
+	if (strcmp(mode, "delete"))
+		return set_journal(store, mode, ret_is_set);
+	/* or SQLite lets go between removing the -wal and saying so in the file: who reads then makes a new one */
+	status = lw_store_exec(store, "PRAGMA locking_mode = EXCLUSIVE");
+	if (status < 0)
+		return status;
+	status = set_journal(store, mode, ret_is_set);
+	/* the lock goes with the next read */
+	lw_store_exec(store, "PRAGMA locking_mode = NORMAL; SELECT count(*) FROM sqlite_schema");
+	return status;
+}
+
 int lw_store_seal(struct lw_store *store)
 {
-	const struct timespec pause = {.tv_nsec = 50000000};
+	/* often: one who looks again and again is there most of the time */
+	const struct timespec pause = {.tv_nsec = 5000000};
 	int status = lw_store_exec(store, "PRAGMA wal_checkpoint(TRUNCATE)");
 	bool is_sealed = false;
 
-	for (int i = 0; i < 20 && !is_sealed && status == LW_OK; i++) {
+	for (int i = 0; i < 200 && !is_sealed && status == LW_OK; i++) {
 		if (i)
 			nanosleep(&pause, NULL);
 		status = lw_store_set_journal(store, "delete", &is_sealed);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -233,6 +234,56 @@ static void a_copy_in_parts_is_of_one_moment(void **state)
 	unlink(path);
 }
 
+/* Opened, read and closed again and again, in a process of its own as locks are by process. */
+static pid_t read_all_the_time(void)
+{
+	pid_t reader = fork();
+	char uri[80];
+
+	if (reader)
+		return reader;
+	snprintf(uri, sizeof(uri), "file:%s?mode=ro", path);
+	while (getppid() != 1) {
+		sqlite3 *db;
+
+		if (sqlite3_open_v2(uri, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL) ==
+			SQLITE_OK)
+			sqlite3_exec(db, "SELECT count(*) FROM string", NULL, NULL, NULL);
+		sqlite3_close(db);
+	}
+	_exit(0);
+}
+
+static void a_sealed_run_is_one_file_though_somebody_reads_all_the_time(void **state)
+{
+	struct lw_store *store;
+	char wal[80];
+	pid_t reader;
+	bool is_set;
+
+	(void)state;
+	snprintf(wal, sizeof(wal), "%s-wal", path);
+	reader =
+		read_all_the_time(); /* before the run is open here: SQLite does not survive a fork */
+	assert_true(reader > 0);
+	assert_int_equal(lw_store_open(path, LW_STORE_CREATE, &store), LW_OK);
+	for (int i = 0; i < 12; i++) {
+		do
+			assert_int_equal(lw_store_set_journal(store, "delete", &is_set), LW_OK);
+		while (!is_set);
+		assert_int_equal(access(wal, F_OK), -1);
+		do
+			assert_int_equal(lw_store_set_journal(store, "wal", &is_set), LW_OK);
+		while (!is_set);
+		assert_int_equal(lw_store_exec(store, "INSERT INTO string (text) VALUES"
+						      " (hex(randomblob(50000)))"),
+			LW_OK);
+	}
+	kill(reader, SIGKILL);
+	assert_int_equal(waitpid(reader, NULL, 0), reader);
+	lw_store_close(store);
+}
+
 static void an_older_run_is_migrated_when_results_are_added(void **state)
 {
 	struct lw_store *store;
@@ -302,6 +353,7 @@ int main(void)
 		cmocka_unit_test(a_copy_of_a_run_that_is_being_written_is_none),
 		cmocka_unit_test(a_file_that_another_program_holds_is_busy_and_not_broken),
 		cmocka_unit_test(a_copy_in_parts_is_of_one_moment),
+		cmocka_unit_test(a_sealed_run_is_one_file_though_somebody_reads_all_the_time),
 		cmocka_unit_test(an_older_run_is_migrated_when_results_are_added),
 		cmocka_unit_test(programs_that_migrate_a_run_at_once_agree),
 		cmocka_unit_test(a_truncated_run_is_an_error),
