@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvml.c - libnvidia-ml.so.1 by dlopen; its ABI as numbers: functions, structures, fields and reasons as in NVIDIA's
- * public nvml.h (API versions 11 to 13). A function, field or device that does not have something is not asked again.
+ * nvml.c - looks at the host's GPUs through NVML, in a thread of its own. A function, field or device that does not have
+ * something is not asked again.
  *
  * Not used: nvmlDeviceGetPcieThroughput(), which measures over 20 ms while it is called. The counters of PCIe bytes are
  * fields of newer drivers.
  */
 #include "collector/nvml.h"
 
-#include <assert.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,70 +18,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "collector/nvml_abi.h"
 
-enum {
-	OK = 0,
-	NOT_SUPPORTED = 3,
-	FUNCTION_NOT_FOUND = 13,
-	GPU_IS_LOST = 15,
-	RESET_REQUIRED = 16,
-	ARGUMENT_VERSION_MISMATCH = 25,
-	DEPRECATED = 26,
-};
-enum { CLOCK_SM = 1 };
-enum { TYPE_UINT = 1, TYPE_ULONG = 2, TYPE_ULLONG = 3, TYPE_LLONG = 4, TYPE_INT = 5 };
 enum { ALL_LINKS = UINT32_MAX, LINKS_MAX = 36, KIB = 1024 };
-
-struct utilization {
-	unsigned gpu_percent, memory_percent;
-};
-struct memory {
-	unsigned long long total_bytes, free_bytes, used_bytes;
-};
-struct pci { /* nvmlPciInfo_t */
-	char legacy[16];
-	unsigned domain, bus, device, device_id, subsystem_id;
-	char bus_id[32];
-};
-static_assert(sizeof(struct pci) == 68, "nvmlPciInfo_t");
-struct field { /* nvmlFieldValue_t */
-	unsigned id, scope;
-	long long timestamp_us, latency_us;
-	int type, result;
-	union {
-		unsigned uint;
-		int sint;
-		unsigned long ulong;
-		unsigned long long ullong;
-	} value;
-};
-static_assert(sizeof(struct field) == 40, "nvmlFieldValue_t");
-
-/* X(member, symbol, parameters); the ones that only newer or older libraries have come with both names */
-#define FUNCTIONS(X)                                                                               \
-	X(init, "nvmlInit_v2", (void))                                                             \
-	X(get_driver, "nvmlSystemGetDriverVersion", (char *, unsigned))                            \
-	X(get_count, "nvmlDeviceGetCount_v2", (unsigned *))                                        \
-	X(get_handle, "nvmlDeviceGetHandleByIndex_v2", (unsigned, void **))                        \
-	X(get_name, "nvmlDeviceGetName", (void *, char *, unsigned))                               \
-	X(get_pci, "nvmlDeviceGetPciInfo_v3", (void *, struct pci *))                              \
-	X(get_utilization, "nvmlDeviceGetUtilizationRates", (void *, struct utilization *))        \
-	X(get_memory, "nvmlDeviceGetMemoryInfo", (void *, struct memory *))                        \
-	X(get_clock, "nvmlDeviceGetClockInfo", (void *, int, unsigned *))                          \
-	X(get_power, "nvmlDeviceGetPowerUsage", (void *, unsigned *))                              \
-	X(get_energy, "nvmlDeviceGetTotalEnergyConsumption", (void *, unsigned long long *))       \
-	X(get_fields, "nvmlDeviceGetFieldValues", (void *, int, struct field *))                   \
-	X(get_reasons, "nvmlDeviceGetCurrentClocksEventReasons", (void *, unsigned long long *))   \
-	X(get_old_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons",                            \
-		(void *, unsigned long long *))
-
-struct library {
-	void *handle;
-	const char *(*error_text)(int);
-#define X(member, symbol, parameters) int(*member) parameters;
-	FUNCTIONS(X)
-#undef X
-};
 
 /* Fields that count bytes, the newest drivers' first: the first one that answers is kept. */
 static const struct source {
@@ -131,36 +68,12 @@ struct lw_nvml {
 	int64_t began_ns; /* the look that runs, 0 = none */
 	struct lw_nvml_look whole;
 	/* the thread's own */
-	struct library library;
+	struct lw_nvml_library library;
 	struct device devices[LW_NVML_GPUS_MAX];
 	struct lw_nvml_look next;
 };
 
-/* ---- the library ----------------------------------------------------------------------------------- */
-
-/* Return: what is wrong, NULL = nothing. */
-static const char *open_library(struct library *library)
-{
-	library->handle = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-	if (!library->handle)
-		return dlerror();
-#define X(member, symbol, parameters)                                                              \
-	library->member = (int(*) parameters)(uintptr_t)dlsym(library->handle, symbol);
-	FUNCTIONS(X)
-#undef X
-	library->error_text =
-		(const char *(*)(int))(uintptr_t)dlsym(library->handle, "nvmlErrorString");
-	if (!library->init || !library->get_count || !library->get_handle)
-		return "libnvidia-ml.so.1 has no nvmlInit_v2";
-	return NULL;
-}
-
-static const char *error_text(const struct library *library, int result)
-{
-	const char *text = library->error_text ? library->error_text(result) : NULL;
-
-	return text ? text : "error";
-}
+/* ---- which GPUs ------------------------------------------------------------------------------------ */
 
 static void say(struct lw_nvml_look *look, const char *what, const char *why)
 {
@@ -186,29 +99,29 @@ static void short_pci(const char *bus_id, size_t n_max, char *pci, size_t pci_by
 
 static void find_gpu(struct lw_nvml *nvml, unsigned index)
 {
-	const struct library *library = &nvml->library;
+	const struct lw_nvml_library *library = &nvml->library;
 	struct device *device = &nvml->devices[index];
 	struct lw_nvml_gpu *gpu = &nvml->next.gpus[index];
-	struct pci pci = {0};
+	struct lw_nvml_pci pci = {0};
 	int result = library->get_handle(index, &device->handle);
 
-	if (result != OK) {
+	if (result != LW_NVML_OK) {
 		device->handle = NULL;
 		gpu->is_lost = true;
-		say(&nvml->next, "a GPU is not sampled", error_text(library, result));
+		say(&nvml->next, "a GPU is not sampled", lw_nvml_error_text(library, result));
 		return;
 	}
 	if (!library->get_name || library->get_name(device->handle, gpu->name, sizeof(gpu->name)))
 		snprintf(gpu->name, sizeof(gpu->name), "GPU");
 	gpu->name[sizeof(gpu->name) - 1] = '\0';
-	if (library->get_pci && library->get_pci(device->handle, &pci) == OK)
+	if (library->get_pci && library->get_pci(device->handle, &pci) == LW_NVML_OK)
 		short_pci(pci.bus_id, sizeof(pci.bus_id), gpu->pci, sizeof(gpu->pci));
 }
 
 /* Return: there is something to look at. */
 static bool find_gpus(struct lw_nvml *nvml)
 {
-	const char *why = open_library(&nvml->library);
+	const char *why = lw_nvml_library_open(&nvml->library);
 	unsigned n = 0;
 	int result;
 
@@ -218,10 +131,11 @@ static bool find_gpus(struct lw_nvml *nvml)
 		return false;
 	}
 	result = nvml->library.init();
-	if (result == OK)
+	if (result == LW_NVML_OK)
 		result = nvml->library.get_count(&n);
-	if (result != OK) {
-		say(&nvml->next, "GPUs are not sampled: NVML", error_text(&nvml->library, result));
+	if (result != LW_NVML_OK) {
+		say(&nvml->next, "GPUs are not sampled: NVML",
+			lw_nvml_error_text(&nvml->library, result));
 		return false;
 	}
 	if (n > LW_NVML_GPUS_MAX) {
@@ -242,15 +156,15 @@ static bool is_read(struct lw_nvml *nvml, size_t i, uint32_t *missing, uint32_t 
 	struct lw_nvml_gpu *gpu = &nvml->next.gpus[i];
 	char what[LW_NVML_TEXT_BYTES];
 
-	if (result == OK)
+	if (result == LW_NVML_OK)
 		return true;
-	if (result == NOT_SUPPORTED || result == FUNCTION_NOT_FOUND || result == DEPRECATED ||
-		result == ARGUMENT_VERSION_MISMATCH)
+	if (result == LW_NVML_NOT_SUPPORTED || result == LW_NVML_FUNCTION_NOT_FOUND ||
+		result == LW_NVML_DEPRECATED || result == LW_NVML_ARGUMENT_VERSION_MISMATCH)
 		*missing |= bit;
-	if ((result == GPU_IS_LOST || result == RESET_REQUIRED) && !gpu->is_lost) {
+	if ((result == LW_NVML_GPU_IS_LOST || result == LW_NVML_RESET_REQUIRED) && !gpu->is_lost) {
 		gpu->is_lost = true;
 		snprintf(what, sizeof(what), "GPU %.20s is not sampled any more", gpu->pci);
-		say(&nvml->next, what, error_text(&nvml->library, result));
+		say(&nvml->next, what, lw_nvml_error_text(&nvml->library, result));
 	}
 	return false;
 }
@@ -266,11 +180,11 @@ static void put(struct lw_nvml_gpu *gpu, enum lw_nvml_value value, uint64_t read
 
 static void read_plain(struct lw_nvml *nvml, size_t i)
 {
-	const struct library *library = &nvml->library;
+	const struct lw_nvml_library *library = &nvml->library;
 	struct device *device = &nvml->devices[i];
 	struct lw_nvml_gpu *gpu = &nvml->next.gpus[i];
-	struct utilization utilization = {0};
-	struct memory memory = {0};
+	struct lw_nvml_utilization utilization = {0};
+	struct lw_nvml_memory memory = {0};
 	unsigned long long energy = 0;
 	unsigned reading = 0;
 
@@ -284,7 +198,7 @@ static void read_plain(struct lw_nvml *nvml, size_t i)
 	}
 	if (READ(LW_NVML_MEMORY_USED, get_memory, &memory))
 		put(gpu, LW_NVML_MEMORY_USED, memory.used_bytes);
-	if (READ(LW_NVML_SM_CLOCK, get_clock, CLOCK_SM, &reading))
+	if (READ(LW_NVML_SM_CLOCK, get_clock, LW_NVML_CLOCK_SM, &reading))
 		put(gpu, LW_NVML_SM_CLOCK, reading);
 	if (READ(LW_NVML_POWER, get_power, &reading))
 		put(gpu, LW_NVML_POWER, reading);
@@ -292,54 +206,55 @@ static void read_plain(struct lw_nvml *nvml, size_t i)
 		put(gpu, LW_NVML_ENERGY, energy);
 }
 
-static uint64_t field_value(const struct field *field)
+static uint64_t field_value(const struct lw_nvml_field *field)
 {
 	switch (field->type) {
-	case TYPE_UINT:
+	case LW_NVML_TYPE_UINT:
 		return field->value.uint;
-	case TYPE_INT:
+	case LW_NVML_TYPE_INT:
 		return field->value.sint > 0 ? (uint64_t)field->value.sint : 0;
-	case TYPE_ULONG:
-	case TYPE_ULLONG:
-	case TYPE_LLONG:
+	case LW_NVML_TYPE_ULONG:
+	case LW_NVML_TYPE_ULLONG:
+	case LW_NVML_TYPE_LLONG:
 		return field->value.ullong;
 	}
 	return 0;
 }
 
-/* The sum over links of a field that has none. Return: as the library; NOT_SUPPORTED: no link has it. */
-static int read_links(const struct library *library, void *handle, struct field *sum)
+/* The sum over links of a field that has none. Return: as the library; LW_NVML_NOT_SUPPORTED: no link has it. */
+static int read_links(
+	const struct lw_nvml_library *library, void *handle, struct lw_nvml_field *sum)
 {
-	struct field links[LINKS_MAX];
+	struct lw_nvml_field links[LINKS_MAX];
 	uint64_t total = 0;
 	int result;
 	unsigned n = 0;
 
 	memset(links, 0, sizeof(links));
 	for (unsigned link = 0; link < LINKS_MAX; link++)
-		links[link] = (struct field){.id = sum->id, .scope = link};
+		links[link] = (struct lw_nvml_field){.id = sum->id, .scope = link};
 	result = library->get_fields(handle, LINKS_MAX, links);
-	for (unsigned link = 0; link < LINKS_MAX && result == OK; link++) {
-		if (links[link].result != OK)
+	for (unsigned link = 0; link < LINKS_MAX && result == LW_NVML_OK; link++) {
+		if (links[link].result != LW_NVML_OK)
 			continue;
 		total += field_value(&links[link]);
 		n++;
 	}
-	sum->type = TYPE_ULLONG;
+	sum->type = LW_NVML_TYPE_ULLONG;
 	sum->value.ullong = total;
-	sum->result = n ? OK : NOT_SUPPORTED;
+	sum->result = n ? LW_NVML_OK : LW_NVML_NOT_SUPPORTED;
 	return result;
 }
 
 static void read_fields(struct lw_nvml *nvml, size_t i)
 {
-	const struct library *library = &nvml->library;
+	const struct lw_nvml_library *library = &nvml->library;
 	struct device *device = &nvml->devices[i];
 	struct lw_nvml_gpu *gpu = &nvml->next.gpus[i];
 
 	for (int k = 0; library->get_fields && k < N_SOURCES && !gpu->is_lost; k++) {
 		const struct source *source = &sources[k];
-		struct field field = {
+		struct lw_nvml_field field = {
 			.id = source->id, .scope = source->is_all_links ? ALL_LINKS : 0};
 		uint32_t missing = device->missing_sources;
 		int result;
@@ -348,9 +263,11 @@ static void read_fields(struct lw_nvml *nvml, size_t i)
 			continue;
 		result = source->is_by_link ? read_links(library, device->handle, &field)
 					    : library->get_fields(device->handle, 1, &field);
-		if (is_read(nvml, i, &missing, 1u << k, result == OK ? field.result : result))
+		if (is_read(nvml, i, &missing, 1u << k,
+			    result == LW_NVML_OK ? field.result : result))
 			put(gpu, source->value, field_value(&field) * source->scale);
-		else if (result == OK && field.result != OK) /* older ones say INVALID_ARGUMENT */
+		else if (result == LW_NVML_OK &&
+			 field.result != LW_NVML_OK) /* older ones say INVALID_ARGUMENT */
 			missing |= 1u << k;
 		device->missing_sources = (uint16_t)missing;
 	}
@@ -358,7 +275,7 @@ static void read_fields(struct lw_nvml *nvml, size_t i)
 
 static void read_reasons(struct lw_nvml *nvml, size_t i)
 {
-	const struct library *library = &nvml->library;
+	const struct lw_nvml_library *library = &nvml->library;
 	struct device *device = &nvml->devices[i];
 	unsigned long long set = 0;
 	int (*get)(void *, unsigned long long *) =
@@ -508,29 +425,4 @@ void lw_nvml_stop(struct lw_nvml *nvml)
 	pthread_cond_destroy(&nvml->wanted);
 	pthread_mutex_destroy(&nvml->lock);
 	free(nvml);
-}
-
-int lw_nvml_probe(char *text, size_t text_bytes)
-{
-	struct library library;
-	const char *why = open_library(&library);
-	char version[80] = "";
-	unsigned n = 0;
-	int result;
-
-	if (!library.handle) {
-		snprintf(text, text_bytes, "%s", why);
-		return -2;
-	}
-	result = why ? -1 : library.init();
-	if (!why && result == OK)
-		result = library.get_count(&n);
-	if (result != OK) {
-		snprintf(text, text_bytes, "%s", why ? why : error_text(&library, result));
-		return -1;
-	}
-	if (library.get_driver)
-		library.get_driver(version, sizeof(version));
-	snprintf(text, text_bytes, "driver %.70s", version[0] ? version : "of unknown version");
-	return (int)n;
 }
