@@ -99,6 +99,26 @@ static void what_may_have_had_to_wait_is_not_lost(void **state)
 	lw_run_free(run);
 }
 
+/* The thread that a profiler's steps are marked on is the one that its kernels are stored with: its ranges are its own all the same. */
+static void ranges_of_the_thread_that_marks_steps_are_told(void **state)
+{
+	struct lw_run *run = gpu_run_of_events(EVENT("user_annotation", "ProfilerStep#1", 1, 10, 90,
+		"") "," EVENT("cpu_op", "aten::add", 1, 20, 30, "") "," EVENT("gpu_user_annotation",
+		"aten::add", 7, 60, 20, "\"device\":0,\"stream\":7") "," CALL("cudaLaunchKernel", 1,
+		30, 5) "," KERNEL("add", 1, 7, 60, 20));
+	const struct lw_mark_name *name;
+	uint64_t n = 0;
+
+	(void)state;
+	lw_vec_foreach (name, &run->marks.names)
+		if (!strcmp(name->name, "aten::add")) {
+			n += name->n; /* not that of the stream, which repeats it */
+			assert_int_equal(name->longest_ns, 30000);
+		}
+	assert_int_equal(n, 1);
+	lw_run_free(run);
+}
+
 /* ---- public traces, as papers and other tools count them ------------------------------------------- */
 
 static bool is_there(const char *path)
@@ -183,6 +203,7 @@ int main(void)
 		cmocka_unit_test(overlap_is_lost_where_the_host_waited_before_it_launched),
 		cmocka_unit_test(no_more_is_lost_than_the_host_waited),
 		cmocka_unit_test(what_may_have_had_to_wait_is_not_lost),
+		cmocka_unit_test(ranges_of_the_thread_that_marks_steps_are_told),
 		cmocka_unit_test(resnet50_of_two_ranks),
 		cmocka_unit_test(dlrm_of_eight_ranks),
 	};
