@@ -293,7 +293,7 @@ static int open(struct lw_view *view)
 	lw_phase_rows_fill_ranks(&state->rows[BY_RANK], LW_NONE);
 	state->shown_step = LW_NONE;
 	state->has_tensors = false;
-	state->seen = (struct lw_focus){LW_NONE, LW_NONE, LW_NONE, LW_NONE};
+	state->seen = LW_FOCUS_NONE;
 	status = open_table(state, BY_STEP, lw_run_n_steps(run));
 	if (status == LW_OK)
 		status = open_table(state, BY_RANK, run->ranks.n);
