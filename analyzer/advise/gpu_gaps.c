@@ -2,6 +2,7 @@
 #include "analyzer/advise/gpu_gaps.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyzer/reconstruct/interval.h"
 
@@ -123,6 +124,20 @@ static void add_cost(
 		idle->held_ns[cause] += ns;
 }
 
+/* Of short gaps, which lie in one operator after another, what these are part of: forward, backward, optimizer. */
+static struct lw_host_where part_of(struct lw_host_where where)
+{
+	static const char backward[] =
+		"autograd::engine::evaluate_function"; /* then the operator */
+	const char *name = where.outermost ? where.outermost
+			   : where.within  ? where.within
+					   : where.in;
+
+	if (name && !strncmp(name, backward, sizeof(backward) - 1))
+		name = backward;
+	return (struct lw_host_where){.in = name};
+}
+
 /* Where the thread that launched what ended the gap was meanwhile. */
 static int add_place(struct walk *walk, enum lw_gap_cause cause, struct lw_gap *gap, uint32_t tid)
 {
@@ -133,13 +148,14 @@ static int add_place(struct walk *walk, enum lw_gap_cause cause, struct lw_gap *
 	if (lw_host_ranges_find(
 		    &walk->places->ranges, gap->start_ns, gap->end_ns, tid, &gap->where) < 0)
 		return LW_ERR_NOMEM;
+	added.where = cause == LW_GAP_LAUNCHING ? part_of(gap->where) : gap->where;
 	lw_vec_foreach (place, &walk->places->of[cause])
-		if (place->where.in == gap->where.in && place->where.within == gap->where.within) {
+		if (place->where.in == added.where.in &&
+			place->where.within == added.where.within) {
 			place->n++;
 			place->ns += added.ns;
 			return LW_OK;
 		}
-	added.where = gap->where;
 	return lw_vec_push(&walk->places->of[cause], added);
 }
 

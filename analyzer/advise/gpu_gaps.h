@@ -39,7 +39,7 @@ struct lw_gpu_idle { /* of one rank, in counted steps */
 	uint64_t n_unknown;                                       /* the launch was not recorded */
 };
 
-struct lw_gap_place { /* gaps while the host was there */
+struct lw_gap_place { /* gaps while the host was there; of short ones .in is what all else was in */
 	struct lw_host_where where;
 	double n, ns;
 };
