@@ -133,7 +133,7 @@ struct host { /* in the gaps of one cause */
 	char text
 		[PLACES_BYTES]; /* "in A (in B) for 12 ms a step, in C for 3 ms"; "" = nothing is known */
 	bool is_known;          /* for half of the idle time, or more */
-	bool is_loader, is_ddp; /* of what is named, something is input; buffers that DDP sends */
+	bool is_loader, is_ddp; /* where it was most: at input; at the buffers that DDP sends */
 };
 
 static bool is_loader(const char *name)
@@ -179,9 +179,12 @@ static void look_at_host(const struct found *found, enum lw_gap_cause cause, str
 		place = next_place(&found->places, cause, place);
 		if (!place || place->ns < WORTH_NAMING_FRAC * whole_ns)
 			break;
-		ret->is_loader |= is_loader(place->where.in) || is_loader(place->where.within) ||
-				  is_loader(place->where.outermost);
-		ret->is_ddp |= is_ddp_buffers(&place->where);
+		if (i == 0) {
+			ret->is_loader = is_loader(place->where.in) ||
+					 is_loader(place->where.within) ||
+					 is_loader(place->where.outermost);
+			ret->is_ddp = is_ddp_buffers(&place->where);
+		}
 		n += (size_t)snprintf(ret->text + n, PLACES_BYTES - n, "%sin %s for %s",
 			i ? ", " : "", lw_host_where_text(&place->where, where),
 			lw_ns_format(place->ns / found->span.n, length));

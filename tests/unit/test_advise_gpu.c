@@ -292,6 +292,12 @@ static void where_the_host_was_while_its_gpu_waited_is_said(void **state)
 		"it was in enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__ (in ");
 	assert_says(said, "Look at the loader first");
 	assert_null(strstr(said, "broadcast_buffers"));
+	/* that is the least of it */
+	assert_says(advise_of(&gpu, 8, HOST "UPDATE range SET name_id = 7007 WHERE name_id = 7004;",
+			    "gpu.host"),
+		"_MultiProcessingDataLoaderIter.__next__ (in ");
+	assert_says(said, "broadcast_buffers=False");
+	assert_null(strstr(said, "Look at the loader first"));
 	/* neither: nobody knows what to do there */
 	assert_says(advise_of(&gpu, 8, HOST "UPDATE range SET name_id = 7003 WHERE name_id = 7002;",
 			    "gpu.host"),
