@@ -164,6 +164,9 @@ const char *lw_timeline_ranges_text(
 const char *lw_timeline_ranges_find(
 	struct lw_timeline *timeline, const char *text, int by, int n_columns);
 
+/** lw_timeline_ranges_found() - of what the last search found, while the cursor stands at its start. NULL: it does not. */
+const char *lw_timeline_ranges_found(const struct lw_timeline *timeline);
+
 /** lw_timeline_ranges_begin() - forget what was found in another analysis. */
 void lw_timeline_ranges_begin(struct lw_timeline *timeline);
 

@@ -288,11 +288,15 @@ static bool say_head(struct lw_timeline *timeline, size_t line, char text[LW_TIM
 	if (!batch && line > 0)
 		return lw_timeline_nic_say(timeline, line - 1, text);
 	if (!batch) {
-		snprintf(text, LW_TIMELINE_TEXT_BYTES,
-			timeline->group == LW_NONE
-				? "no collective here: . next  , before  ] next step"
-				: "rank %d has no record of the collective that is followed",
-			run->ranks.at[timeline->rank].rank);
+		const char *found = lw_timeline_ranges_found(timeline);
+
+		if (timeline->group != LW_NONE)
+			add(text, 0, "rank %d has no record of the collective that is followed",
+				run->ranks.at[timeline->rank].rank);
+		else
+			add(text, 0, "%s",
+				found ? found
+				      : "no collective here: . next  , before  ] next step");
 		return true;
 	}
 	switch (line) {

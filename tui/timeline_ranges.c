@@ -16,7 +16,9 @@ struct lw_timeline_ranges { /* the last answers: each takes a pass over a table,
 		char text[LW_TIMELINE_RANGES_BYTES];
 	} at[2];
 	size_t n, next;
-	char found[LW_TIMELINE_TEXT_BYTES];
+	char found[LW_TIMELINE_TEXT_BYTES]; /* the last that was searched for, "" = none; */
+	size_t found_rank;                  /* where the cursor then went */
+	int64_t found_ns;
 };
 
 /* Those of NCCL and Horovod are the operations themselves; those of streams repeat their threads'. */
@@ -133,7 +135,19 @@ const char *lw_timeline_ranges_find(
 		!find(timeline, text, by, by > 0 ? INT64_MIN : INT64_MAX, &at_ns))
 		return NULL;
 	lw_timeline_move_to(timeline, at_ns, n_columns);
+	timeline->ranges->found_rank = timeline->rank;
+	timeline->ranges->found_ns = timeline->cursor_ns;
 	return timeline->ranges->found;
+}
+
+const char *lw_timeline_ranges_found(const struct lw_timeline *timeline)
+{
+	const struct lw_timeline_ranges *ranges = timeline->ranges;
+
+	return ranges && *ranges->found && ranges->found_rank == timeline->rank &&
+			       ranges->found_ns == timeline->cursor_ns
+		       ? ranges->found
+		       : NULL;
 }
 
 void lw_timeline_ranges_begin(struct lw_timeline *timeline)
