@@ -67,7 +67,9 @@ static void put_bound(struct lw_json *json, const struct lw_finding *finding)
 	if (isnan(bound->most_frac))
 		lw_json_null(json, "at_most_frac");
 	else
-		lw_json_double(json, "at_most_frac", bound->most_frac);
+		lw_json_figure(json, "at_most_frac",
+			(struct lw_figure){
+				bound->most_frac, 0, bound->most_frac, LW_ASSUMED, NULL});
 	put_int_or_null(json, "rank", bound->rank != LW_NONE, bound->rank);
 	put_int_or_null(json, "step", finding->step != LW_NONE, finding->step);
 	put_int_or_null(json, "step_mark", finding->mark >= 0, finding->mark);
