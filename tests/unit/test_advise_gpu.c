@@ -303,6 +303,11 @@ static void where_the_host_was_while_its_gpu_waited_is_said(void **state)
 			    "gpu.host"),
 		". Look there first: at most");
 	assert_null(strstr(said, "DataLoader"));
+	/* of most nothing is known */
+	assert_says(advise_of(&gpu, 8, HOST "DELETE FROM range WHERE name_id <> 7004;", "gpu.host"),
+		"it was in aten::copy_ for ");
+	assert_says(said, "; the rest no range names: the next batch of input");
+	assert_says(said, "Look at the loader first");
 	/* a range that covers less than half of a gap says nothing of it */
 	assert_says(advise_of(&gpu, 8, HOST "UPDATE range SET end_ns = start_ns + 1900000;",
 			    "gpu.host"),
