@@ -176,8 +176,8 @@ struct lw_gpu_run {                       /* of struct lw_run */
 	lw_vec(struct lw_gpu_name) names; /* load */
 	struct lw_name *by_name;          /* load: their texts -> index */
 	lw_vec(struct lw_gpu_lost)
-		lost;    /* gpu: longest first, at most LW_GPU_LOST_MAX; the sums have all */
-	uint64_t n_lost; /* gpu: places in all */
+		lost; /* gpu: of steps that count (of all, where there are none), longest first, at most LW_GPU_LOST_MAX */
+	uint64_t n_lost; /* gpu: such places in all */
 	uint64_t
 		n_lost_unclear; /* gpu: not counted, as the kernel may have had to wait for the operation */
 };

@@ -165,13 +165,20 @@ const char *lw_gpu_lost_text(
 {
 	const struct lw_rank *rank = &run->ranks.at[lost->rank];
 	int64_t wait_ns = lw_gpu_lost_wait_ns(run, lost);
-	char name[2][SHORT_BYTES], unit[3][LW_UNIT_TEXT_BYTES], step[32] = "";
+	char name[2][SHORT_BYTES], unit[4][LW_UNIT_TEXT_BYTES], step[96] = "";
+	char number[LW_STEP_TEXT_BYTES];
+	int64_t into_ns =
+		lost->step == LW_NONE ? 0 : lost->start_ns - rank->steps.at[lost->step].start_ns;
 
+	/* a place is of the step in which it ends */
 	if (lost->step != LW_NONE)
-		snprintf(step, sizeof(step), ", step %d", lost->step);
+		snprintf(step, sizeof(step), ", %s %s step %s",
+			lw_ns_format((double)(into_ns < 0 ? -into_ns : into_ns), unit[3]),
+			into_ns < 0 ? "before" : "into",
+			lw_rank_step_text(rank, lost->step, number));
 	snprintf(text, LW_GPU_TEXT_BYTES,
-		"rank %d%s, at %.3f ms: %.60s waited %s for the device, and %s began %s late; meanwhile %s ran %s exposed",
-		rank->rank, step, (double)(lost->start_ns - run->first_ns) / 1e6,
+		"rank %d, at %.3f ms%s: %.60s waited %s for the device, and %s began %s late; meanwhile %s ran %s exposed",
+		rank->rank, (double)lw_run_since_ns(run, rank, lost->start_ns) / 1e6, step,
 		lw_gpu_lost_call(run, lost),
 		wait_ns == LW_NS_UNKNOWN ? "?" : lw_ns_format((double)wait_ns, unit[0]),
 		short_name(run, rank, lost->kernel, name[0]),

@@ -377,8 +377,20 @@ const struct lw_batch *lw_group_batch(
 /** lw_rank_step_at() - index of the step of @rank that @at_ns is in; LW_NONE: outside. (reconstruct/step.c) */
 int32_t lw_rank_step_at(const struct lw_rank *rank, int64_t at_ns);
 
+enum { LW_STEP_TEXT_BYTES = 48 };
+
+/** lw_rank_step_text() - of its index @step: "12", or "12 (#22)" where its mark has another number. Return: @text. */
+const char *lw_rank_step_text(
+	const struct lw_rank *rank, int32_t step, char text[LW_STEP_TEXT_BYTES]);
+
 /** lw_rank_counts_at() - @at_ns is in a step that counts; where there are no steps, every time counts. */
 bool lw_rank_counts_at(const struct lw_rank *rank, int64_t at_ns);
+
+/**
+ * lw_run_since_ns() - @at_ns of @rank since the run begins: since the first rank on its clock does. Where ranks are on several
+ * clocks their first steps are laid side by side. The ruler of the screens has the same origin.
+ */
+int64_t lw_run_since_ns(const struct lw_run *run, const struct lw_rank *rank, int64_t at_ns);
 
 /** lw_group_waits() - nobody leaves such an operation (enum lw_coll) before everybody has entered. */
 bool lw_group_waits(int op);

@@ -16,7 +16,7 @@ int lw_app_init(struct lw_app *app, struct lw_data *data, const char *name)
 {
 	*app = (struct lw_app){.data = data,
 		.name = name,
-		.focus = {LW_NONE, LW_NONE, LW_NONE, LW_NONE},
+		.focus = LW_FOCUS_NONE,
 		.cells.is_ascii = app->cells.is_ascii};
 	for (int i = 0; i < LW_VIEW_COUNT; i++) {
 		struct lw_view *view = &app->views[i];

@@ -101,13 +101,31 @@ static bool read_number(struct lw_app *app, const char *text, long *ret_number)
 	return false;
 }
 
+/* "#22": the step whose mark says so. Else what was given. */
+static bool read_step(
+	struct lw_app *app, const struct lw_run *run, const char *text, long *ret_step)
+{
+	if (!read_number(app, text + (*text == '#'), ret_step))
+		return false;
+	if (*text != '#')
+		return true;
+	for (size_t s = 0; run && run->ranks.n && s < run->ranks.at[0].steps.n; s++)
+		if (run->ranks.at[0].steps.at[s].mark == *ret_step) {
+			*ret_step = (long)s;
+			return true;
+		}
+	lw_app_say(app, true, "no step has the mark %s", text);
+	return false;
+}
+
 static void command_step(struct lw_app *app, const char *argument)
 {
 	long step;
+	char text[LW_STEP_TEXT_BYTES];
 	const struct lw_run *run = app->data->analysis ? app->data->analysis->run : NULL;
 	size_t n = run && run->ranks.n ? run->ranks.at[0].steps.n : 0;
 
-	if (!read_number(app, argument, &step))
+	if (!read_step(app, run, argument, &step))
 		return;
 	if (step < 0 || (size_t)step >= n) {
 		if (n)
@@ -117,7 +135,24 @@ static void command_step(struct lw_app *app, const char *argument)
 		return;
 	}
 	app->focus.step = (int32_t)step;
-	lw_app_say(app, false, "step %ld", step);
+	lw_app_say(
+		app, false, "step %s", lw_rank_step_text(&run->ranks.at[0], (int32_t)step, text));
+}
+
+/* Where texts say that something is, and the timeline's ruler does. */
+static void command_at(struct lw_app *app, const char *argument)
+{
+	char *end;
+	double at_ms = strtod(argument, &end);
+
+	end += strspn(end, " ");
+	if (end == argument || (*end && strcmp(end, "ms") != 0) || !(at_ms >= 0 && at_ms < 1e12)) {
+		lw_app_say(app, true, "'%s' is no time in ms", argument);
+		return;
+	}
+	app->focus.has_at = true;
+	app->focus.at_ns = (int64_t)(at_ms * 1e6 + 0.5);
+	lw_app_show(app, lw_view_find("timeline"));
 }
 
 static void command_rank(struct lw_app *app, const char *argument)
@@ -152,7 +187,8 @@ static const struct {
 	const char *help;
 } commands[] = {
 	{"view", "NAME", command_view, "show a view"},
-	{"step", "N", command_step, "select a step, in all views"},
+	{"step", "N", command_step, "select a step, in all views; #N: by its mark"},
+	{"at", "MS", command_at, "go to a time in the timeline"},
 	{"rank", "N", command_rank, "select a rank, in all views"},
 	{"search", "TEXT", command_search, "as / does"},
 	{"write", "[FILE]", command_write, "write what is shown: CSV of a table, else the screen"},

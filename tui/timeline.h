@@ -107,6 +107,9 @@ int32_t lw_timeline_step_at(const struct lw_timeline *timeline, int64_t at_ns);
 /** lw_timeline_column_start() - where the cursor's column begins, relative. */
 int64_t lw_timeline_column_start(const struct lw_timeline *timeline);
 
+/** lw_timeline_move_to() - the cursor to @at_ns, relative, what is there is selected. */
+void lw_timeline_move_to(struct lw_timeline *timeline, int64_t at_ns, int n_columns);
+
 /** lw_timeline_select_here() - what is under the cursor on the selected row. */
 void lw_timeline_select_here(struct lw_timeline *timeline);
 
@@ -153,6 +156,16 @@ enum { LW_TIMELINE_RANGES_BYTES = 256 };
  */
 const char *lw_timeline_ranges_text(
 	const struct lw_timeline *timeline, size_t rank, int64_t at_ns, uint32_t tid);
+
+/**
+ * lw_timeline_ranges_find() - go to the next (@by 1) or the one before (-1) of the selected rank's ranges whose names hold @text.
+ * Return: what is found, in words: valid until the next call. NULL: there is none.
+ */
+const char *lw_timeline_ranges_find(
+	struct lw_timeline *timeline, const char *text, int by, int n_columns);
+
+/** lw_timeline_ranges_found() - of what the last search found, while the cursor stands at its start. NULL: it does not. */
+const char *lw_timeline_ranges_found(const struct lw_timeline *timeline);
 
 /** lw_timeline_ranges_begin() - forget what was found in another analysis. */
 void lw_timeline_ranges_begin(struct lw_timeline *timeline);

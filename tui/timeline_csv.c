@@ -39,6 +39,10 @@ static void write_batch(const struct lw_run *run, const struct lw_rank *rank, in
 		fputs(",,", out);
 	write_ns(out, batch->start_ns - origin_ns);
 	write_ns(out, batch->end_ns - origin_ns);
+	if (batch->step != LW_NONE && rank->steps.at[batch->step].mark >= 0)
+		fprintf(out, ",%lld", (long long)rank->steps.at[batch->step].mark);
+	else
+		fputc(',', out);
 	fputc('\n', out);
 }
 
@@ -47,7 +51,7 @@ int lw_timeline_write(const struct lw_timeline *timeline, int64_t from_ns, int64
 	const struct lw_run *run = timeline->lanes.run;
 
 	fputs("rank,step,batch,op,bytes,start_ns,end_ns,wire_start_ns,wire_end_ns,"
-	      "first_ready_rank,last_ready_rank,shown_start_ns,shown_end_ns\n",
+	      "first_ready_rank,last_ready_rank,shown_start_ns,shown_end_ns,step_mark\n",
 		out);
 	for (size_t r = 0; r < run->ranks.n; r++) {
 		int64_t origin_ns = timeline->lanes.ranks[r].origin_ns;

@@ -135,7 +135,7 @@ static size_t add(char *text, size_t n, const char *format, ...)
 static void say_what(const struct lw_timeline *timeline, const struct lw_batch *batch, char *text)
 {
 	const struct lw_rank *rank = &timeline->lanes.run->ranks.at[timeline->rank];
-	char bytes[LW_UNIT_TEXT_BYTES];
+	char bytes[LW_UNIT_TEXT_BYTES], number[LW_STEP_TEXT_BYTES];
 	size_t n;
 
 	n = add(text, 0, "%s, %s, %u %s: ", lw_coll_name(batch->op),
@@ -145,9 +145,9 @@ static void say_what(const struct lw_timeline *timeline, const struct lw_batch *
 	if (batch->step == LW_NONE)
 		n = add(text, n, "belongs to no step");
 	else
-		n = add(text, n, "batch %td of step %d",
+		n = add(text, n, "batch %td of step %s",
 			batch - rank->batches.at - rank->steps.at[batch->step].first_batch,
-			batch->step);
+			lw_rank_step_text(rank, batch->step, number));
 	if (batch->step != LW_NONE && rank->steps.at[batch->step].excluded)
 		n = add(text, n, " (left out)");
 	if (batch->flags & LW_COLL_UNFINISHED)
@@ -288,11 +288,15 @@ static bool say_head(struct lw_timeline *timeline, size_t line, char text[LW_TIM
 	if (!batch && line > 0)
 		return lw_timeline_nic_say(timeline, line - 1, text);
 	if (!batch) {
-		snprintf(text, LW_TIMELINE_TEXT_BYTES,
-			timeline->group == LW_NONE
-				? "no collective here: . next  , before  ] next step"
-				: "rank %d has no record of the collective that is followed",
-			run->ranks.at[timeline->rank].rank);
+		const char *found = lw_timeline_ranges_found(timeline);
+
+		if (timeline->group != LW_NONE)
+			add(text, 0, "rank %d has no record of the collective that is followed",
+				run->ranks.at[timeline->rank].rank);
+		else
+			add(text, 0, "%s",
+				found ? found
+				      : "no collective here: . next  , before  ] next step");
 		return true;
 	}
 	switch (line) {

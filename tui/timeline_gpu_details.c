@@ -94,7 +94,7 @@ static void say_when(const struct lw_timeline *timeline, const struct subject *s
 {
 	int64_t origin_ns = timeline->lanes.ranks[timeline->rank].origin_ns;
 	int32_t step = lw_timeline_step_at(timeline, s->start_ns - origin_ns);
-	char into[LW_UNIT_TEXT_BYTES], length[LW_UNIT_TEXT_BYTES];
+	char into[LW_UNIT_TEXT_BYTES], length[LW_UNIT_TEXT_BYTES], number[LW_STEP_TEXT_BYTES];
 	size_t n = add(text, 0, "rank %d", s->rank->rank);
 
 	if (s->stream)
@@ -102,10 +102,10 @@ static void say_when(const struct lw_timeline *timeline, const struct subject *s
 	n = add(text, n, ": starts at %.3f ms",
 		(double)(s->start_ns - origin_ns) / (double)LW_NS_PER_MS);
 	if (step != LW_NONE)
-		n = add(text, n, " (%s into step %d)",
+		n = add(text, n, " (%s into step %s)",
 			lw_ns_format(
 				(double)(s->start_ns - s->rank->steps.at[step].start_ns), into),
-			step);
+			lw_rank_step_text(s->rank, step, number));
 	add(text, n, ", takes %s", lw_ns_format((double)(s->end_ns - s->start_ns), length));
 }
 

@@ -32,10 +32,7 @@ static void select_here(struct lw_timeline *timeline)
 
 static void move_cursor(struct lw_timeline *timeline, int64_t by_ns, int n_columns)
 {
-	timeline->cursor_ns += by_ns;
-	lw_timeline_clip(timeline, n_columns);
-	lw_timeline_show(timeline, timeline->cursor_ns, n_columns);
-	select_here(timeline);
+	lw_timeline_move_to(timeline, timeline->cursor_ns + by_ns, n_columns);
 }
 
 static void page(struct lw_timeline *timeline, int by, int n_columns)

@@ -67,7 +67,7 @@ static void draw_status(const struct lw_timeline *timeline, struct lw_pane pane)
 	int64_t column_ns = lw_timeline_column_start(timeline);
 	int32_t step = lw_timeline_step_at(timeline, column_ns);
 	int32_t last = lw_timeline_step_at(timeline, column_ns + timeline->column_ns - 1);
-	char column[LW_UNIT_TEXT_BYTES];
+	char column[LW_UNIT_TEXT_BYTES], number[2][LW_STEP_TEXT_BYTES];
 	int x = 1;
 
 	if (timeline->is_by_tensor)
@@ -81,11 +81,13 @@ static void draw_status(const struct lw_timeline *timeline, struct lw_pane pane)
 	if (last == step + 1 || step == LW_NONE) /* at a border: where the cursor is */
 		step = last = lw_timeline_step_at(timeline, timeline->cursor_ns);
 	if (step != LW_NONE && last > step)
-		x += lw_pane_print(pane, x, 0, LW_STYLE_TEXT, "  steps %d to %d of %zu", step, last,
-			rank->steps.n);
+		x += lw_pane_print(pane, x, 0, LW_STYLE_TEXT, "  steps %s to %s of %zu",
+			lw_rank_step_text(rank, step, number[0]),
+			lw_rank_step_text(rank, last, number[1]), rank->steps.n);
 	else if (step != LW_NONE)
-		x += lw_pane_print(pane, x, 0, LW_STYLE_TEXT, "  step %d of %zu%s", step,
-			rank->steps.n, rank->steps.at[step].excluded ? " (left out)" : "");
+		x += lw_pane_print(pane, x, 0, LW_STYLE_TEXT, "  step %s of %zu%s",
+			lw_rank_step_text(rank, step, number[0]), rank->steps.n,
+			rank->steps.at[step].excluded ? " (left out)" : "");
 	else
 		x += lw_pane_print(pane, x, 0, LW_STYLE_TEXT, "  %s",
 			rank->steps.n ? "outside of steps" : "no steps found");
@@ -142,23 +144,35 @@ static void draw_ruler(const struct lw_timeline *timeline, const struct lw_timel
 }
 
 /* The longest text of a step that fits. */
-static const char *step_text(const struct lw_step *step, int32_t s, int width, char text[96])
+static const char *step_text(const struct lw_rank *rank, int32_t s, int width, char text[96])
 {
-	static const char *const counted[] = {"step %d", "%d"};
-	static const char *const excluded[] = {
-		"step %d left out: ", "step %d left out", "%d left out", "%dx"};
-	size_t n = step->excluded ? 4 : 2;
+	const struct lw_step *step = &rank->steps.at[s];
+	char number[LW_STEP_TEXT_BYTES];
 
-	for (size_t i = 0; i < n; i++) {
-		const char *format = step->excluded ? excluded[i] : counted[i];
-		int columns;
+	lw_rank_step_text(rank, s, number);
+	for (int i = 0; i < 5; i++) {
+		int columns = 0;
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		columns = snprintf(text, 96, format, s);
-#pragma GCC diagnostic pop
-		if (step->excluded && i == 0)
-			columns = snprintf(text, 96, "step %d left out: %s", s, step->excluded);
+		switch (i) {
+		case 0:
+			columns = snprintf(text, 96, "step %s%s%s", number,
+				step->excluded ? " left out: " : "",
+				step->excluded ? step->excluded : "");
+			break;
+		case 1:
+			columns = snprintf(
+				text, 96, "step %s%s", number, step->excluded ? " left out" : "");
+			break;
+		case 2:
+			columns = snprintf(
+				text, 96, "step %d%s", s, step->excluded ? " left out" : "");
+			break;
+		case 3:
+			columns = snprintf(text, 96, "%d%s", s, step->excluded ? " left out" : "");
+			break;
+		default:
+			columns = snprintf(text, 96, "%d%s", s, step->excluded ? "x" : "");
+		}
 		if (columns <= width)
 			return text;
 	}
@@ -198,7 +212,7 @@ static void draw_steps(const struct lw_timeline *timeline, const struct lw_timel
 				lw_glyph(pane.cells, LW_GLYPH_BAR));
 		x = x < 0 ? 0 : x + 1;
 		shown = step_text(
-			step, s, end - x > 1 ? end - x : lw_timeline_n_digits(s) + 1, text);
+			rank, s, end - x > 1 ? end - x : lw_timeline_n_digits(s) + 1, text);
 		if (!shown)
 			shown = "";
 		free_from = x + 1 +

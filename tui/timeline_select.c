@@ -231,6 +231,17 @@ void lw_timeline_show(struct lw_timeline *timeline, int64_t at_ns, int n_columns
 	lw_timeline_clip(timeline, n_columns);
 }
 
+void lw_timeline_move_to(struct lw_timeline *timeline, int64_t at_ns, int n_columns)
+{
+	timeline->cursor_ns = at_ns;
+	lw_timeline_clip(timeline, n_columns);
+	lw_timeline_show(timeline, timeline->cursor_ns, n_columns);
+	if (timeline->is_on_gpu)
+		lw_timeline_gpu_select_here(timeline);
+	else
+		lw_timeline_select_here(timeline);
+}
+
 void lw_timeline_go(struct lw_timeline *timeline, size_t index, int n_columns)
 {
 	const struct lw_batch *batch = &rank_of(timeline)->batches.at[index];

@@ -26,7 +26,11 @@ struct lw_focus {
 	int32_t rank;   /* index into run->ranks */
 	int32_t group;  /* index into run->groups */
 	int32_t tensor; /* index into run->tensors */
+	bool has_at;    /* the timeline goes to at_ns once, of its ruler */
+	int64_t at_ns;
 };
+
+#define LW_FOCUS_NONE ((struct lw_focus){LW_NONE, LW_NONE, LW_NONE, LW_NONE, false, 0})
 
 struct lw_input {
 	enum lw_request request;

@@ -12,6 +12,7 @@
 #include "analyzer/advise/trial.h"
 #include "analyzer/emit/advice.h"
 #include "base/units.h"
+#include "tui/advice_rows.h"
 #include "tui/lines.h"
 #include "tui/parts.h"
 #include "tui/predict.h"
@@ -38,132 +39,6 @@ struct state {
 	struct lw_trace replayed_trace, predicted_trace; /* of the story; n_ranks 0: none */
 	char why_no_trace[LW_REPLY_TEXT_BYTES];
 };
-
-/* ---- rows: advice, then findings ---------------------------------------------------------------- */
-
-/* Findings before all advice. */
-static size_t n_first(const struct lw_advice_list *list)
-{
-	size_t n = 0;
-
-	while (n < list->findings.n && list->findings.at[n].is_first)
-		n++;
-	return n;
-}
-
-static const struct lw_advice *advice_of(const struct lw_advice_list *list, size_t row)
-{
-	size_t first = n_first(list);
-
-	return row >= first && row - first < list->advice.n ? &list->advice.at[row - first] : NULL;
-}
-
-/* The @row-th line; findings for who asks after one adviser only come last. */
-static const struct lw_finding *finding_of(const struct lw_advice_list *list, size_t row)
-{
-	size_t first = n_first(list), at = first + list->advice.n;
-
-	if (row < first)
-		return &list->findings.at[row];
-	for (int is_minor = 0; is_minor < 2; is_minor++)
-		for (size_t i = first; i < list->findings.n; i++)
-			if (list->findings.at[i].is_minor == is_minor && at++ == row)
-				return &list->findings.at[i];
-	return NULL;
-}
-
-static const char *id_of(const struct lw_advice_list *list, size_t row)
-{
-	const struct lw_advice *advice = advice_of(list, row);
-	const struct lw_finding *finding = finding_of(list, row);
-
-	return advice ? advice->id : finding ? finding->id : NULL;
-}
-
-static const char *rank_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
-{
-	if (!advice_of(context, row))
-		return "-";
-	snprintf(text, LW_TABLE_TEXT_BYTES, "%zu", row + 1 - n_first(context));
-	return text;
-}
-
-static double rank_value(const void *context, size_t row)
-{
-	(void)context;
-	return (double)row;
-}
-
-/* "HOROVOD_CYCLE_TIME=1 ..": what one does, not only what it is about. */
-static const char *what_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
-{
-	const struct lw_advice *advice = advice_of(context, row);
-	const struct lw_finding *finding = finding_of(context, row);
-	size_t n;
-
-	if (!advice)
-		return finding ? finding->text : "";
-	n = (size_t)snprintf(text, LW_TABLE_TEXT_BYTES, "%s", advice->title);
-	for (uint32_t i = 0; i < advice->n_sets && n < LW_TABLE_TEXT_BYTES; i++)
-		n += (size_t)snprintf(text + n, LW_TABLE_TEXT_BYTES - n, "%s%s=%s", i ? " " : ": ",
-			advice->set[i].name, advice->set[i].value);
-	return text;
-}
-
-static const char *gain_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
-{
-	const struct lw_advice *advice = advice_of(context, row);
-
-	if (!advice)
-		return "";
-	snprintf(text, LW_TABLE_TEXT_BYTES, "%.1f %% (%.1f-%.1f)", 100 * advice->gain_frac.value,
-		100 * advice->gain_frac.low, 100 * advice->gain_frac.high);
-	return text;
-}
-
-static double gain_value(const void *context, size_t row)
-{
-	const struct lw_advice *advice = advice_of(context, row);
-
-	return advice ? advice->gain_frac.value : (double)NAN;
-}
-
-static enum lw_style gain_style(const void *context, size_t row)
-{
-	return advice_of(context, row) ? LW_STYLE_GOOD : LW_STYLE_TEXT;
-}
-
-static const char *kind_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
-{
-	const struct lw_advice *advice = advice_of(context, row);
-	const struct lw_finding *finding = finding_of(context, row);
-
-	(void)text;
-	if (!advice)
-		return finding && finding->is_minor ? "note" : "finding";
-	return lw_advice_kind_name(advice->kind);
-}
-
-/* Whether it stands on what was seen, in a word; the story has the sentence. */
-static const char *sure_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
-{
-	const struct lw_advice *advice = advice_of(context, row);
-	const char *why = advice ? advice->step_ns.why : NULL;
-
-	(void)text;
-	if (!advice)
-		return "";
-	return why ? "assumed" : "predicted";
-}
-
-static const struct lw_table_column columns[] = {
-	{"#", 2, .text = rank_text, .value = rank_value},
-	{"what to change", 0, .is_left = true, .text = what_text},
-	{"step shorter by", 18, .text = gain_text, .value = gain_value, .style = gain_style},
-	{"sure", 9, .is_left = true, .text = sure_text},
-	{"kind", 8, .is_left = true, .text = kind_text},
-};
-enum { N_COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 
 /* ---- opening ------------------------------------------------------------------------------------ */
 
@@ -194,7 +69,7 @@ static int ordinary_step(
 static void trace(struct state *state, size_t row)
 {
 	const struct lw_advice_list *list = state->list;
-	const struct lw_advice *advice = advice_of(list, row);
+	const struct lw_advice *advice = lw_advice_row_advice(list, row);
 	struct lw_trace *replayed = &state->replayed_trace;
 	uint32_t step = 0;
 	int status;
@@ -206,7 +81,7 @@ static void trace(struct state *state, size_t row)
 	if (!advice) {
 		snprintf(state->why_no_trace, sizeof(state->why_no_trace),
 			"No setting is advised here, so no timeline is predicted. What the step consists of is above; %s.",
-			lw_advise_n_tried(list, id_of(list, row))
+			lw_advise_n_tried(list, lw_advice_row_id(list, row))
 				? "what was tried, and what it would take, is below"
 				: "this stands on what was measured, nothing was simulated for it");
 		return;
@@ -239,7 +114,7 @@ static int open_story(struct state *state, const struct lw_run *run)
 	out = open_memstream(&text, &n);
 	if (!out)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
-	lw_advice_explain_text(state->list, run, id_of(state->list, row), out);
+	lw_advice_explain_text(state->list, run, lw_advice_row_id(state->list, row), out);
 	if (fclose(out) != 0) {
 		free(text);
 		return lw_fail(LW_ERR_NOMEM, "no memory");
@@ -258,7 +133,7 @@ static int open(struct lw_view *view)
 	if (state->list->replay)
 		state->replayed = lw_share_of(state->list->replay, &state->list->base);
 	state->measured = lw_share_measured(&view->data->analysis->summary);
-	status = lw_table_open(&state->table, columns, N_COLUMNS,
+	status = lw_table_open(&state->table, lw_advice_columns, LW_ADVICE_N_COLUMNS,
 		state->list->advice.n + state->list->findings.n, state->list);
 	if (status == LW_OK && state->is_story)
 		status = open_story(state, view->data->analysis->run);
@@ -279,7 +154,7 @@ static void done(struct lw_view *view)
 /* @lines: of the pane that nothing else needs. Return: lines. */
 static int draw_bars(const struct state *state, struct lw_pane pane, size_t row, int lines)
 {
-	const struct lw_advice *advice = advice_of(state->list, row);
+	const struct lw_advice *advice = lw_advice_row_advice(state->list, row);
 	struct lw_shares shares = {.replayed = &state->replayed};
 	struct lw_share predicted;
 
@@ -344,8 +219,8 @@ static int words_of(const struct lw_advice *advice, struct lw_pane pane)
 /* Of the selected line: the words that the list had no room for. */
 static void draw_detail(const struct state *state, struct lw_pane pane, size_t row)
 {
-	const struct lw_advice *advice = advice_of(state->list, row);
-	const struct lw_finding *finding = finding_of(state->list, row);
+	const struct lw_advice *advice = lw_advice_row_advice(state->list, row);
+	const struct lw_finding *finding = lw_advice_row_finding(state->list, row);
 	char place[LW_TABLE_TEXT_BYTES];
 	int y = 0;
 
@@ -506,7 +381,8 @@ static bool find(struct lw_view *view, const char *text, int by)
 static const struct lw_advice *to_copy(const struct state *state)
 {
 	size_t row = lw_table_row(&state->table);
-	const struct lw_advice *advice = row == SIZE_MAX ? NULL : advice_of(state->list, row);
+	const struct lw_advice *advice =
+		row == SIZE_MAX ? NULL : lw_advice_row_advice(state->list, row);
 
 	return advice && (advice->n_sets || advice->code) ? advice : NULL;
 }

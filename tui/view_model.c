@@ -128,8 +128,8 @@ static enum lw_style value_style(const void *context, size_t row)
 
 static const struct lw_table_column figure_columns[] = {
 	{"figure", 17, .is_left = true, .text = name_text},
-	{"value", 12, .text = value_text, .value = value_value, .style = value_style},
-	{"95 %", 23, .text = interval_text},
+	{"value", 11, .text = value_text, .value = value_value, .style = value_style},
+	{"95 %", 21, .text = interval_text},
 	{"how", 9, .is_left = true, .text = how_text},
 	{"what it is", 0, .is_left = true, .text = what_text},
 };

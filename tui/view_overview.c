@@ -277,13 +277,15 @@ static int draw_advice(const struct lw_brief *brief, struct lw_pane pane, int li
 	return lw_pane_fit(pane, 0, 0, pane.width, lines, LW_STYLE_TEXT, brief->advice, end);
 }
 
-/* Every advice in a line, if there is room for all. Return: lines. */
+/* Every advice, and what is found beside, in a line, if there is room for all. Return: lines. */
 static int draw_lines(const struct lw_brief *brief, struct lw_pane pane, int y, int room)
 {
 	const char *line = brief->lines;
-	int n = 0;
+	int n = 0, n_lines = *line != 0;
 
-	if (brief->n_advice < 2 || brief->n_advice > (uint64_t)(room > 0 ? room : 0))
+	for (const char *end = line; (end = strchr(end, '\n')); end++)
+		n_lines++;
+	if (n_lines < 2 || n_lines > room)
 		return 0;
 	while (*line && n < room) {
 		char text[LW_ADVICE_TEXT_BYTES];

@@ -293,7 +293,7 @@ static int open(struct lw_view *view)
 	lw_phase_rows_fill_ranks(&state->rows[BY_RANK], LW_NONE);
 	state->shown_step = LW_NONE;
 	state->has_tensors = false;
-	state->seen = (struct lw_focus){LW_NONE, LW_NONE, LW_NONE, LW_NONE};
+	state->seen = LW_FOCUS_NONE;
 	status = open_table(state, BY_STEP, lw_run_n_steps(run));
 	if (status == LW_OK)
 		status = open_table(state, BY_RANK, run->ranks.n);
@@ -342,7 +342,7 @@ static void draw_heading(struct lw_view *view, struct lw_pane pane)
 	const struct lw_run *run = view->data->analysis->run;
 	const struct lw_summary *summary = &view->data->analysis->summary;
 	struct lw_bar_part parts[4];
-	char text[LW_TABLE_TEXT_BYTES];
+	char text[LW_TABLE_TEXT_BYTES], number[LW_STEP_TEXT_BYTES];
 	int x;
 
 	if (state->side == BY_STEP)
@@ -350,8 +350,8 @@ static void draw_heading(struct lw_view *view, struct lw_pane pane)
 			run->ranks.n, run->ranks.n == 1 ? "" : "s",
 			state->seen.step == LW_NONE ? "" : "  *: selected");
 	else if (state->side == BY_RANK && state->shown_step != LW_NONE)
-		snprintf(text, sizeof(text), "By rank: step %d%s  ([ ] another, a the mean)",
-			state->shown_step,
+		snprintf(text, sizeof(text), "By rank: step %s%s  ([ ] another, a the mean)",
+			lw_rank_step_text(&run->ranks.at[0], state->shown_step, number),
 			lw_summary_is_counted(run, (size_t)state->shown_step)
 				? ""
 				: ", left out of means");

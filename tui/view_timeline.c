@@ -58,7 +58,7 @@ static int open_view(struct lw_view *view)
 		timeline->group = LW_NONE;
 	if (!timeline->was_open) {
 		timeline->group = LW_NONE;
-		timeline->seen = (struct lw_focus){LW_NONE, LW_NONE, LW_NONE, LW_NONE};
+		timeline->seen = LW_FOCUS_NONE;
 		timeline->to_fit = first_counted(&run->ranks.at[timeline->rank]);
 	}
 	if (status == LW_OK && timeline->is_by_tensor)
@@ -118,6 +118,15 @@ static void go_to_focus_group(struct lw_view *view, int n_columns)
 		timeline, (size_t)(batch - run->ranks.at[timeline->rank].batches.at), n_columns);
 }
 
+/* A time that was asked for (`:at`). */
+static void go_to_focus_time(struct lw_view *view, int n_columns)
+{
+	if (!view->focus->has_at)
+		return;
+	view->focus->has_at = false;
+	lw_timeline_move_to(view->state, view->focus->at_ns, n_columns);
+}
+
 /* What the other views get to know. */
 static void tell_focus(struct lw_view *view)
 {
@@ -168,6 +177,7 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	layout = lw_timeline_lay_out(timeline, pane);
 	lw_timeline_fit_pending(timeline, layout.n_columns);
 	go_to_focus_group(view, layout.n_columns);
+	go_to_focus_time(view, layout.n_columns);
 	timeline->n_columns = layout.n_columns;
 	timeline->gpu_lines = layout.gpu_lines;
 	timeline->n_shown = layout.n_shown;
@@ -204,6 +214,16 @@ static bool find_kernel(struct lw_view *view, const char *text, int by)
 	return true;
 }
 
+/* Where nothing that is drawn has that name. */
+static bool find_range(struct lw_view *view, const char *text, int by)
+{
+	const char *found = lw_timeline_ranges_find(view->state, text, by, n_columns_of(view));
+
+	if (found)
+		lw_app_say(view->app, false, "%s", found);
+	return found != NULL;
+}
+
 static bool find(struct lw_view *view, const char *text, int by)
 {
 	struct lw_timeline *timeline = view->state;
@@ -213,10 +233,10 @@ static bool find(struct lw_view *view, const char *text, int by)
 	if (!timeline->column_ns)
 		lw_timeline_fit_pending(timeline, n_columns_of(view));
 	if (timeline->is_on_gpu)
-		return find_kernel(view, text, by);
+		return find_kernel(view, text, by) || find_range(view, text, by);
 	tensor = lw_timeline_find(timeline, text, by, n_columns_of(view));
 	if (tensor == LW_NONE)
-		return find_kernel(view, text, by);
+		return find_kernel(view, text, by) || find_range(view, text, by);
 	view->focus->tensor = timeline->seen.tensor = tensor;
 	lw_timeline_select_tensor(timeline, tensor);
 	lw_app_say(view->app, false, "%s", run->tensors.at[tensor].name);

@@ -120,23 +120,76 @@ static int add_finding(struct lw_advice_list *list, struct lw_finding finding, c
 	int status;                                                                                \
                                                                                                    \
 	va_start(arguments, format);                                                               \
-	status = add_finding(list, (struct lw_finding){__VA_ARGS__}, format, arguments);           \
+	status = add_finding(list, (struct lw_finding){.step = LW_NONE, .mark = -1, __VA_ARGS__},  \
+		format, arguments);                                                                \
 	va_end(arguments);                                                                         \
 	return status
 
 int lw_advise_find(struct lw_advice_list *list, const char *id, const char *format, ...)
 {
-	ADD_FINDING(.id = id);
+	ADD_FINDING(.id = id, .bound = LW_BOUND_NONE);
 }
 
 int lw_advise_lead(struct lw_advice_list *list, const char *id, const char *format, ...)
 {
-	ADD_FINDING(.id = id, .is_first = true);
+	ADD_FINDING(.id = id, .is_first = true, .bound = LW_BOUND_NONE);
+}
+
+/* The rank of the job @number. NULL: it is none of the run. */
+static const struct lw_rank *rank_of(const struct lw_run *run, int32_t number)
+{
+	const struct lw_rank *rank;
+
+	lw_vec_foreach (rank, &run->ranks)
+		if (rank->rank == number)
+			return rank;
+	return NULL;
+}
+
+int lw_advise_bound(const struct lw_run *run, struct lw_advice_list *list, const char *id,
+	struct lw_bound bound, const char *format, ...)
+{
+	const struct lw_rank *rank = rank_of(run, bound.rank);
+	struct lw_finding finding = {.id = id, .bound = bound, .step = LW_NONE, .mark = -1};
+	va_list arguments;
+	int status;
+
+	if (rank && bound.at_ns != LW_NS_UNKNOWN) {
+		finding.step = lw_rank_step_at(rank, bound.at_ns);
+		finding.since_ns = lw_run_since_ns(run, rank, bound.at_ns);
+		if (finding.step != LW_NONE)
+			finding.mark = rank->steps.at[finding.step].mark;
+	}
+	va_start(arguments, format);
+	status = add_finding(list, finding, format, arguments);
+	va_end(arguments);
+	return status;
+}
+
+/* How much a finding is worth saying before others of its list. */
+static double worth(const struct lw_finding *finding)
+{
+	return finding->is_first                 ? (double)INFINITY
+	       : isnan(finding->bound.most_frac) ? -1
+						 : finding->bound.most_frac;
+}
+
+/* Those that can gain most first; the others stay in their order. */
+static void sort_findings(struct lw_advice_list *list)
+{
+	for (size_t i = 1; i < list->findings.n; i++) {
+		struct lw_finding finding = list->findings.at[i];
+		size_t to = i;
+
+		for (; to > 0 && worth(&list->findings.at[to - 1]) < worth(&finding); to--)
+			list->findings.at[to] = list->findings.at[to - 1];
+		list->findings.at[to] = finding;
+	}
 }
 
 int lw_advise_note(struct lw_advice_list *list, const char *id, const char *format, ...)
 {
-	ADD_FINDING(.id = id, .is_minor = true);
+	ADD_FINDING(.id = id, .is_minor = true, .bound = LW_BOUND_NONE);
 }
 
 void lw_advice_list_free(struct lw_advice_list *list)
@@ -228,6 +281,7 @@ int lw_advise(struct lw_run *run, struct lw_advice_list *ret_list)
 	}
 	if (status == LW_OK && !list->replay)
 		status = find_refusal(run, list);
+	sort_findings(list);
 	if (list->advice.n > 1)
 		qsort(list->advice.at, list->advice.n, sizeof(*list->advice.at), by_kind);
 	return status;

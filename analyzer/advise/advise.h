@@ -11,10 +11,12 @@
 #ifndef LAPWING_ANALYZER_ADVISE_ADVISE_H
 #define LAPWING_ANALYZER_ADVISE_ADVISE_H
 
+#include <math.h>
+
 #include "analyzer/run.h"
 #include "analyzer/simulate/replay.h"
 
-enum { LW_ADVICE_MAX_SETS = 4, LW_ADVICE_TEXT_BYTES = 1024, LW_TRIAL_LABEL_BYTES = 64 };
+enum { LW_ADVICE_MAX_SETS = 4, LW_ADVICE_TEXT_BYTES = 1536, LW_TRIAL_LABEL_BYTES = 64 };
 
 /* What it takes to follow an advice, the easiest first. The last two are no advice but answers: what
  * other hardware or other work would bring. */
@@ -47,11 +49,24 @@ struct lw_advice {
 	struct lw_whatif whatif; /* what that trial asked; group_of: of the list */
 };
 
+/* What a finding is worth at most, straight from the records: nothing was simulated for it, and its error is not known. */
+struct lw_bound {
+	double most_frac; /* of the step, or of what was recorded where there are no steps; NAN: not known */
+	int32_t rank; /* of the job, the one that is named; LW_NONE: of none, or all */
+	/* the longest place that it stands on, on that rank's clock; LW_NS_UNKNOWN: it knows none */
+	int64_t at_ns, length_ns;
+};
+#define LW_BOUND_NONE ((struct lw_bound){NAN, LW_NONE, LW_NS_UNKNOWN, LW_NS_UNKNOWN})
+
 struct lw_finding {
 	const char *id; /* of the adviser, static */
 	char text[LW_ADVICE_TEXT_BYTES];
 	bool is_minor; /* for who asks after this adviser only */
 	bool is_first; /* before every advice: what holds up all operations; first of the findings too */
+	struct lw_bound bound;
+	int64_t since_ns; /* of bound.at_ns: since the run begins, as lw_run_since_ns() */
+	int32_t step;     /* of bound.at_ns: index; LW_NONE: outside, or there is no place */
+	int64_t mark;     /* the number that its mark says; < 0 = it has none */
 };
 
 struct lw_trial {       /* one setting that was tried */
@@ -66,8 +81,8 @@ struct lw_trial {       /* one setting that was tried */
 struct lw_advice_list {
 	struct lw_figure
 		baseline_ns; /* middle of the recorded steps; NAN with why when there is none */
-	lw_vec(struct lw_advice) advice; /* by kind, then by the lower end of the gain */
-	lw_vec(struct lw_finding) findings;
+	lw_vec(struct lw_advice) advice;    /* by kind, then by the lower end of the gain */
+	lw_vec(struct lw_finding) findings; /* is_first, then by most_frac, then the others */
 	lw_vec(struct lw_trial) tried; /* of an adviser: contiguous, in the order to show them */
 	lw_vec(int32_t *) groupings;   /* group_of of trials; owned */
 	struct lw_replay *replay;      /* NULL: no replay was possible, baseline_ns.why says why */
@@ -79,8 +94,12 @@ struct lw_advice_list {
 
 struct lw_idle_place {      /* one that a finding stands on: a GPU had nothing to do */
 	int32_t rank, step; /* of the job; index into the steps of that rank, LW_NONE: outside */
-	int64_t at_ns, length_ns; /* at: since the run began */
+	int64_t at_ns, length_ns; /* at: lw_run_since_ns() */
+	int64_t into_ns;          /* since the step began */
+	int64_t mark;             /* the number that the step's mark says; < 0 = it has none */
 	const char *next;         /* what ran then, as it is in the store; of the run */
+	char host
+		[192]; /* in which ranges the thread that launched that was meanwhile; "" = not known */
 };
 
 struct lw_idle_places {
@@ -137,13 +156,19 @@ const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_A
 /** lw_advise_n_more() - of a run that cannot be replayed: what is found, and not said by the top line. */
 size_t lw_advise_n_more(const struct lw_advice_list *list);
 
+/** lw_advise_bounded() - the @n-th finding of those that say what they are worth at most, the most first. NULL: there is none. */
+const struct lw_finding *lw_advise_bounded(const struct lw_advice_list *list, size_t n);
+
+/** lw_advise_bound_line() - "A clock that is held down: at most 3.1 % less, rank 0 (gpu.clocks)". Return: @text. */
+const char *lw_advise_bound_line(const struct lw_finding *finding, char text[LW_ADVICE_TEXT_BYTES]);
+
 /**
  * lw_advise_headline() - the same for who begins there: what gains most first, be it a finding such as a late rank, and
  * apart from it what to set. Answers of other hardware come last, and so not at all. Return: @text.
  */
 const char *lw_advise_headline(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES]);
 
-/** lw_advise_lines() - every advice, one a line, in their order. Return: @text. */
+/** lw_advise_lines() - every advice, then every lw_advise_bound_line(), one a line, in their order. Return: @text. */
 const char *lw_advise_lines(const struct lw_advice_list *list, char *text, size_t text_bytes);
 
 /**
@@ -155,6 +180,10 @@ const char *lw_advise_late_text(const struct lw_run *run, char text[LW_ADVICE_TE
 /** lw_advise_find() - add a finding. Return: LW_OK or LW_ERR_NOMEM. */
 int lw_advise_find(struct lw_advice_list *list, const char *id, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/** lw_advise_bound() - the same, one that says how much is to be gained at most. Of one list its rank is of @run. */
+int lw_advise_bound(const struct lw_run *run, struct lw_advice_list *list, const char *id,
+	struct lw_bound bound, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /** lw_advise_lead() - the same, one that comes before every advice. */
 int lw_advise_lead(struct lw_advice_list *list, const char *id, const char *format, ...)

@@ -42,22 +42,24 @@ static double highest_clock_khz(const struct lw_rank *rank, const struct lw_nic 
 	return 0;
 }
 
-/* "at most 3.1 % less, if all computing went on at 1.98 GHz": or that nothing tells. */
-static void say_gain(const struct lw_run *run, const struct lw_gpu_counted *gpu, char text[128])
+/* "at most 3.1 % less, if all computing went on at 1.98 GHz": or that nothing tells. Return: that part of a step; NAN. */
+static double say_gain(const struct lw_run *run, const struct lw_gpu_counted *gpu, char text[128])
 {
 	const struct lw_rank *rank = &run->ranks.at[gpu->rank];
 	double highest = highest_clock_khz(rank, gpu->device);
 	struct lw_gpu_span span;
+	double most_frac;
 
 	if (!(highest > 0) || !(gpu->sm_clock_khz < highest) || !lw_gpu_span(run, rank, &span)) {
 		snprintf(text, 128, "what it cost is not known");
-		return;
+		return NAN;
 	}
+	most_frac = (1 - gpu->sm_clock_khz / highest) * (double)span.times->compute_ns / span.n /
+		    span.length_ns;
 	snprintf(text, 128,
 		"at most %.1f %% less, if all computing went at %.3g GHz; its error is not known",
-		100 * (1 - gpu->sm_clock_khz / highest) * (double)span.times->compute_ns / span.n /
-			span.length_ns,
-		highest / 1e6);
+		100 * most_frac, highest / 1e6);
+	return most_frac;
 }
 
 static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
@@ -65,6 +67,7 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 	struct lw_gpu_counters counters;
 	const struct lw_gpu_counted *gpu, *worst = NULL;
 	int status = lw_gpu_counters(run, &counters);
+	struct lw_bound bound = LW_BOUND_NONE;
 	char gain[128];
 	size_t n = 0;
 
@@ -78,8 +81,9 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 	if (status == LW_OK && worst) {
 		int hold = worst_hold(worst);
 
-		say_gain(run, worst, gain);
-		status = lw_advise_find(list, self->id,
+		bound.most_frac = say_gain(run, worst, gain);
+		bound.rank = lw_run_rank_number(run, worst->rank);
+		status = lw_advise_bound(run, list, self->id, bound,
 			"the clock of the GPU of rank %d (%.20s on host %.64s) was held down by %s for %.0f %% of the time, to %.3g GHz on average%s; %s: %s",
 			lw_run_rank_number(run, worst->rank), worst->device->on_name,
 			worst->device->host, lw_gpu_hold_words(hold), 100 * worst->held_frac[hold],

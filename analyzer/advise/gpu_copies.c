@@ -14,7 +14,7 @@ enum { CLOSE_NS = 2000 }; /* the call may be back so long before the copy's last
 struct copies { /* of one rank, those that held up the host, in counted steps */
 	double n, bytes;
 	const char *call; /* the name of the function, of the longest; NULL */
-	int64_t longest_ns;
+	int64_t longest_ns, longest_start_ns;
 	struct lw_intervals spans, kernels, alone;
 };
 
@@ -43,6 +43,7 @@ static int collect(const struct lw_run *run, const struct lw_gpu_span *span, str
 		copies->bytes += (double)copy->bytes;
 		if (copy->end_ns - copy->start_ns > copies->longest_ns) {
 			copies->longest_ns = copy->end_ns - copy->start_ns;
+			copies->longest_start_ns = copy->start_ns;
 			copies->call = launch->name == UINT32_MAX
 					       ? NULL
 					       : run->gpu.names.at[launch->name].name;
@@ -59,14 +60,16 @@ static int collect(const struct lw_run *run, const struct lw_gpu_span *span, str
 	return status ? LW_ERR_NOMEM : LW_OK;
 }
 
-static int find(const struct lw_adviser *self, struct lw_advice_list *list,
-	const struct lw_gpu_span *span, const struct copies *copies)
+static int find(const struct lw_adviser *self, const struct lw_run *run,
+	struct lw_advice_list *list, const struct lw_gpu_span *span, const struct copies *copies)
 {
 	double copied_ns = (double)lw_intervals_length_ns(&copies->spans) / span->n;
 	double alone_ns = (double)lw_intervals_length_ns(&copies->alone) / span->n;
 	char unit[3][LW_UNIT_TEXT_BYTES];
 
-	return lw_advise_find(list, self->id,
+	return lw_advise_bound(run, list, self->id,
+		(struct lw_bound){alone_ns / span->length_ns, span->rank->rank,
+			copies->longest_start_ns, copies->longest_ns},
 		"copies hold up the host: rank %d makes %.3g copies between host and device %s (%s, %s) whose call (%s) came back only when they were done, as for memory that is not pinned; for %s of that no kernel ran. Copy from pinned memory and go on meanwhile (torch: DataLoader(pin_memory=True), tensor.to(device, non_blocking=True)): at most %.1f %% less, its error is not known",
 		span->rank->rank, copies->n / span->n, span->each,
 		lw_bytes_format(copies->bytes / span->n, unit[0]), lw_ns_format(copied_ns, unit[1]),
@@ -90,7 +93,7 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 		is_said = status == LW_OK && (double)lw_intervals_length_ns(&copies.alone) >=
 						     LW_GPU_WORTH_FRAC * span.n * span.length_ns;
 		if (is_said) /* ranks are alike: say it once */
-			status = find(self, list, &span, &copies);
+			status = find(self, run, list, &span, &copies);
 		lw_vec_free(&copies.spans);
 		lw_vec_free(&copies.kernels);
 		lw_vec_free(&copies.alone);

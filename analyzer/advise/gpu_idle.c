@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_idle.c - a GPU that has nothing to do because the host launches late: for launching itself takes longer than the
- * kernels, or because the host does something else for long, such as waiting for input.
- *
- * Where no kernel and no copy runs and what ends that was launched after it had begun, the GPU waited for the
- * host. Short ones are launching; in long ones the host was away. Those are told apart in which the host itself waited, for
- * the device or for gradients, or that follow such a wait and are short: it could not launch before. And those that a
- * kernel of NCCL ends: when that is launched is up to the framework, and to other ranks.
+ * kernels, or because the host does something else for long, such as waiting for input. See gpu_gaps.h for what counts.
  *
  * Ranks leave an operation together: what a GPU idled before one that another rank came to later cost nobody anything. Gained
  * is at most what whoever came last idled before it; of all ranks that is added up.
@@ -14,272 +9,46 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "analyzer/advise/gpu_span.h"
+#include "analyzer/advise/gpu_gaps.h"
 #include "analyzer/kernel_text.h"
-#include "analyzer/reconstruct/interval.h"
 #include "base/units.h"
 
-enum {
-	SHORT_NS =
-		1000000, /* an eager framework takes 5 to 500 us from launch to launch; who is away is so for longer */
-	CLOSE_NS = 10000, /* from the end of a wait to the end of what was waited for */
-};
 #define WORTH_FRAC 0.05 /* of a step */
-
-enum cause { LAUNCHING, AWAY, AFTER_WAIT, N_CAUSES };
-
-struct gap {
-	int64_t start_ns, end_ns;
-	const char *name; /* of what ended it; NULL: there is no gap */
-};
-enum { N_LONGEST = 8 };
-
-struct idle { /* of one rank, in counted steps */
-	double n[N_CAUSES], ns[N_CAUSES];
-	double held_ns[N_CAUSES];    /* of ns: before operations that this rank came last to */
-	double free_ns[N_CAUSES];    /* of ns: where it is not known for which operation */
-	double n_kernels, kernel_ns; /* those that compute, for their mean length */
-	struct gap longest[N_CAUSES][N_LONGEST]; /* longest first */
-	uint64_t n_unknown;                      /* the launch was not recorded */
-};
-
-struct work { /* a kernel or a copy */
-	int64_t start_ns, end_ns;
-	int32_t launch;
-	const char *name;
-	bool is_comm;
-};
-
-struct entry { /* into an operation that nobody leaves before all have entered */
-	int64_t at_ns;
-	bool is_last;
-};
-
-struct walk {
-	const struct lw_run *run;
-	const struct lw_gpu_span *span;
-	const int32_t *last;          /* of each group: index of the rank that came last, LW_NONE */
-	struct lw_intervals waits;    /* of the host */
-	lw_vec(struct entry) entries; /* of the rank, by time */
-	int64_t busy_ns;              /* until then something ran; INT64_MIN: nothing yet */
-	size_t wait;  /* the first that ends after the gap's begin, or just before */
-	size_t entry; /* the first that is not before the gap's end */
-	size_t hint;  /* of lw_gpu_span_has() */
-	size_t first; /* step in which the counted time that @hint is in began without a break */
-};
-
-static int by_time(const void *a, const void *b)
-{
-	int64_t x = ((const struct entry *)a)->at_ns, y = ((const struct entry *)b)->at_ns;
-
-	return x < y ? -1 : x > y;
-}
-
-/* Those of operations that are known of all their ranks. */
-static int collect_entries(struct walk *walk)
-{
-	const struct lw_rank *rank = walk->span->rank;
-	const struct lw_batch *batch;
-
-	lw_vec_foreach (batch, &rank->batches) {
-		int32_t last = batch->group == LW_NONE ? LW_NONE : walk->last[batch->group];
-		struct entry entry = {lw_batch_wire(batch).start_ns, false};
-
-		if (last == LW_NONE)
-			continue;
-		entry.is_last = &walk->run->ranks.at[last] == rank;
-		if (lw_vec_push(&walk->entries, entry) < 0)
-			return LW_ERR_NOMEM;
-	}
-	if (walk->entries.n)
-		qsort(walk->entries.at, walk->entries.n, sizeof(*walk->entries.at), by_time);
-	return LW_OK;
-}
-
-static int collect_waits(struct walk *walk)
-{
-	const struct lw_rank *rank = walk->span->rank;
-	const struct lw_gpu_sync *sync;
-	const struct lw_interval *wait;
-	int status = LW_OK;
-
-	lw_vec_foreach (sync, &rank->gpu.syncs)
-		if (sync->op != LW_GPU_SYNC_STREAM_WAIT_EVENT)
-			status |= lw_intervals_add(&walk->waits, sync->start_ns, sync->end_ns);
-	lw_vec_foreach (wait, &rank->waits)
-		status |= lw_intervals_add(&walk->waits, wait->start_ns, wait->end_ns);
-	lw_intervals_unite(&walk->waits, 0);
-	return status ? LW_ERR_NOMEM : LW_OK;
-}
-
-/* How long the host waited in the gap before @end_ns. @ret_follows: or until just before it. */
-static int64_t waited_ns(struct walk *walk, int64_t end_ns, bool *ret_follows)
-{
-	const struct lw_intervals *waits = &walk->waits;
-	int64_t ns = 0;
-
-	while (walk->wait < waits->n && waits->at[walk->wait].end_ns < walk->busy_ns - CLOSE_NS)
-		walk->wait++;
-	*ret_follows = walk->wait < waits->n && waits->at[walk->wait].start_ns < walk->busy_ns;
-	for (size_t i = walk->wait; i < waits->n && waits->at[i].start_ns < end_ns; i++) {
-		int64_t from_ns = waits->at[i].start_ns, to_ns = waits->at[i].end_ns;
-
-		from_ns = from_ns > walk->busy_ns ? from_ns : walk->busy_ns;
-		to_ns = to_ns < end_ns ? to_ns : end_ns;
-		ns += to_ns > from_ns ? to_ns - from_ns : 0;
-	}
-	return ns;
-}
-
-static void keep_longest(struct gap longest[N_LONGEST], struct gap gap)
-{
-	for (size_t i = 0; i < N_LONGEST; i++) {
-		struct gap old = longest[i];
-
-		if (old.name && old.end_ns - old.start_ns >= gap.end_ns - gap.start_ns)
-			continue;
-		longest[i] = gap;
-		if (!old.name)
-			return;
-		gap = old;
-	}
-}
-
-static void add_cost(struct idle *idle, struct walk *walk, enum cause cause, int64_t end_ns)
-{
-	double ns = (double)(end_ns - walk->busy_ns);
-
-	while (walk->entry < walk->entries.n && walk->entries.at[walk->entry].at_ns < end_ns)
-		walk->entry++;
-	if (walk->entry == walk->entries.n)
-		idle->free_ns[cause] += ns;
-	else if (walk->entries.at[walk->entry].is_last)
-		idle->held_ns[cause] += ns;
-}
-
-static void add_gap(struct idle *idle, struct walk *walk, const struct work *work)
-{
-	const struct lw_gpu_rank *gpu = &walk->span->rank->gpu;
-	int64_t gap_ns = work->start_ns - walk->busy_ns, wait_ns;
-	enum cause cause = gap_ns < SHORT_NS ? LAUNCHING : AWAY;
-	bool follows;
-
-	if (work->is_comm)
-		return;
-	if (work->launch == LW_NONE) {
-		idle->n_unknown++;
-		return;
-	}
-	if (gpu->launches.at[work->launch].start_ns <= walk->busy_ns)
-		return; /* it waited for something on the device */
-	wait_ns = waited_ns(walk, work->start_ns, &follows);
-	if (2 * wait_ns >= gap_ns || (cause == LAUNCHING && follows))
-		cause = AFTER_WAIT;
-	idle->n[cause]++;
-	idle->ns[cause] += (double)gap_ns;
-	add_cost(idle, walk, cause, work->start_ns);
-	keep_longest(idle->longest[cause], (struct gap){walk->busy_ns, work->start_ns, work->name});
-}
-
-/* Of kernel @k and copy @c the one that began earlier. */
-static bool next_work(const struct lw_run *run, const struct lw_gpu_rank *gpu, size_t *k, size_t *c,
-	struct work *ret_work)
-{
-	const struct lw_kernel *kernel = *k < gpu->kernels.n ? &gpu->kernels.at[*k] : NULL;
-	const struct lw_copy *copy = *c < gpu->copies.n ? &gpu->copies.at[*c] : NULL;
-
-	if (kernel && (!copy || kernel->start_ns <= copy->start_ns)) {
-		*ret_work = (struct work){kernel->start_ns, kernel->end_ns, kernel->launch,
-			run->gpu.names.at[kernel->name].name,
-			kernel->gpu_class == LW_GPU_COMMUNICATION};
-		++*k;
-		return true;
-	}
-	if (copy) {
-		*ret_work = (struct work){copy->start_ns, copy->end_ns, copy->launch,
-			lw_copy_op_name(copy->op), false};
-		++*c;
-	}
-	return copy != NULL;
-}
-
-/* What lies before counted time is none of it: between two windows of a profiler nothing idles. */
-static void leave_out_pause(struct walk *walk)
-{
-	const struct lw_gpu_span *span = walk->span;
-	const struct lw_step *steps = span->rank->steps.at;
-
-	if (span->times == &span->rank->gpu.whole || walk->busy_ns == INT64_MIN)
-		return;
-	for (size_t s = walk->first; s < walk->hint; s++)
-		if (steps[s].excluded || steps[s].end_ns != steps[s + 1].start_ns)
-			walk->first = s + 1;
-	if (walk->busy_ns < steps[walk->first].start_ns)
-		walk->busy_ns = steps[walk->first].start_ns;
-}
-
-static int look(const struct lw_run *run, const struct lw_gpu_span *span, const int32_t *last,
-	struct idle *idle)
-{
-	const struct lw_gpu_rank *gpu = &span->rank->gpu;
-	struct walk walk = {.run = run, .span = span, .last = last, .busy_ns = INT64_MIN};
-	size_t k = 0, c = 0, n_kernels = 0;
-	struct work work;
-	int status = collect_waits(&walk) | collect_entries(&walk) ? LW_ERR_NOMEM : LW_OK;
-
-	*idle = (struct idle){0};
-	while (status == LW_OK && next_work(run, gpu, &k, &c, &work)) {
-		if (lw_gpu_span_has(span, work.start_ns, &walk.hint)) {
-			bool computes = k > n_kernels && !work.is_comm;
-
-			idle->n_kernels += computes;
-			idle->kernel_ns += computes ? (double)(work.end_ns - work.start_ns) : 0;
-			leave_out_pause(&walk);
-			if (walk.busy_ns != INT64_MIN && work.start_ns > walk.busy_ns)
-				add_gap(idle, &walk, &work);
-		}
-		n_kernels = k;
-		if (work.end_ns > walk.busy_ns)
-			walk.busy_ns = work.end_ns;
-	}
-	lw_vec_free(&walk.waits);
-	lw_vec_free(&walk.entries);
-	return status;
-}
-
-/* ---- all ranks ------------------------------------------------------------------------------------ */
 
 struct found { /* of one cause, over all ranks */
 	struct lw_gpu_span
 		span; /* of the rank that costs the run most by it; span.rank NULL: of none */
-	struct idle idle;
+	struct lw_gpu_idle idle;
 	double gain_ns;   /* at most, a step */
 	double length_ns; /* of a step, mean of the ranks */
 	uint32_t n_alike,
 		n_known; /* ranks whose GPU idles so for as much of its step as is worth telling; all */
 	uint64_t n_unknown;
-	bool has_held; /* gain_ns: it is known who came last to operations */
+	bool has_held;               /* gain_ns: it is known who came last to operations */
+	struct lw_gap_places places; /* of that rank */
 };
 
-static double cost_ns(const struct lw_gpu_span *span, const struct idle *idle, enum cause cause)
+static double cost_ns(
+	const struct lw_gpu_span *span, const struct lw_gpu_idle *idle, enum lw_gap_cause cause)
 {
 	return (idle->held_ns[cause] + idle->free_ns[cause]) / span->n;
 }
 
 static int search_ranks(
-	const struct lw_run *run, enum cause cause, const int32_t *last, struct found *ret)
+	const struct lw_run *run, enum lw_gap_cause cause, const int32_t *last, struct found *ret)
 {
 	const struct lw_rank *rank;
 	struct lw_gpu_span span;
 	double held_ns = 0, free_ns = 0, sum_ns = 0;
-	struct idle idle;
+	struct lw_gpu_idle idle;
 
 	*ret = (struct found){0};
 	lw_vec_foreach (rank, &run->ranks) {
 		if (!lw_gpu_span(run, rank, &span))
 			continue;
-		if (look(run, &span, last, &idle) < 0)
+		if (lw_gpu_gaps(run, &span, last, &idle, NULL) < 0)
 			return LW_ERR_NOMEM;
 		ret->n_unknown += idle.n_unknown;
 		ret->n_known++;
@@ -302,17 +71,37 @@ static int search_ranks(
 	return LW_OK;
 }
 
-static int search(const struct lw_run *run, enum cause cause, struct found *ret)
+/* Where the host of the rank that is named was in its gaps. */
+static int search_places(const struct lw_run *run, const int32_t *last, struct found *found)
+{
+	struct lw_gpu_idle idle;
+	int status;
+
+	if (!found->span.rank)
+		return LW_OK;
+	status = lw_host_ranges_load(run, found->span.rank, &found->places.ranges);
+	if (status == LW_OK)
+		status = lw_gpu_gaps(run, &found->span, last, &idle, &found->places);
+	if (status == LW_OK)
+		found->idle = idle;
+	return status;
+}
+
+/* Free @ret's places in any case. */
+static int search(const struct lw_run *run, enum lw_gap_cause cause, struct found *ret)
 {
 	int32_t *last = calloc(run->groups.n + 1, sizeof(*last));
 	int64_t late_ns;
 	int status;
 
+	*ret = (struct found){0};
 	if (!last)
 		return lw_fail(LW_ERR_NOMEM, "no memory for %zu operations", run->groups.n);
 	for (size_t g = 0; g < run->groups.n; g++)
 		last[g] = lw_group_last(run, &run->groups.at[g], &late_ns);
 	status = search_ranks(run, cause, last, ret);
+	if (status == LW_OK)
+		status = search_places(run, last, ret);
 	free(last);
 	return status;
 }
@@ -324,7 +113,7 @@ static const char *others_text(const struct lw_run *run, const struct found *fou
 
 	text[0] = '\0';
 	if (found->n_alike > 1)
-		n = snprintf(text, 192, "; %u of %u ranks idle so for %.0f %% of a step or more",
+		n = snprintf(text, 192, "; %u of %u ranks idle so for %.0f %% of the time or more",
 			found->n_alike, found->n_known, 100 * WORTH_FRAC);
 	if (found->has_held)
 		snprintf(text + n, 192 - (size_t)n,
@@ -335,90 +124,231 @@ static const char *others_text(const struct lw_run *run, const struct found *fou
 	return text;
 }
 
+/* ---- where the host was -------------------------------------------------------------------------------- */
+
+enum { MOST_PLACES = 3, PLACES_BYTES = 640 };
+#define WORTH_NAMING_FRAC 0.05 /* of the idle time */
+
+struct host { /* in the gaps of one cause */
+	char text
+		[PLACES_BYTES]; /* "in A (in B) for 12 ms a step, in C for 3 ms"; "" = nothing is known */
+	bool is_known;          /* for half of the idle time, or more */
+	bool is_loader, is_ddp; /* where it was most: at input; at the buffers that DDP sends */
+};
+
+static bool is_loader(const char *name)
+{
+	return name && (strcasestr(name, "dataloader") || strcasestr(name, "data_loader") ||
+			       strcasestr(name, "datapipe"));
+}
+
+/* Before a forward pass DDP sends rank 0's buffers to the others: all in one piece, which is made and taken apart. */
+static bool is_ddp_buffers(const struct lw_host_where *where)
+{
+	return where->within && strstr(where->within, "DistributedDataParallel.forward") &&
+	       (strstr(where->in, "flatten_dense_tensors") || strstr(where->in, "broadcast"));
+}
+
+static const struct lw_gap_place *next_place(const struct lw_gap_places *places,
+	enum lw_gap_cause cause, const struct lw_gap_place *before)
+{
+	const struct lw_gap_place *place, *most = NULL;
+
+	lw_vec_foreach (place, &places->of[cause])
+		if (place->where.in &&
+			(!before || place->ns < before->ns ||
+				(place->ns <= before->ns && place > before)) &&
+			(!most || place->ns > most->ns))
+			most = place;
+	return most;
+}
+
+static void look_at_host(const struct found *found, enum lw_gap_cause cause, struct host *ret)
+{
+	const struct lw_gap_place *place = NULL, *one;
+	double whole_ns = found->idle.ns[cause], known_ns = 0;
+	size_t n = 0;
+
+	*ret = (struct host){0};
+	lw_vec_foreach (one, &found->places.of[cause])
+		known_ns += one->where.in ? one->ns : 0;
+	ret->is_known = known_ns > 0 && 2 * known_ns >= whole_ns;
+	for (int i = 0; i < MOST_PLACES && n < PLACES_BYTES; i++) {
+		char where[LW_HOST_WHERE_BYTES], length[LW_UNIT_TEXT_BYTES];
+
+		place = next_place(&found->places, cause, place);
+		if (!place || place->ns < WORTH_NAMING_FRAC * whole_ns)
+			break;
+		if (i == 0) {
+			ret->is_loader = is_loader(place->where.in) ||
+					 is_loader(place->where.within) ||
+					 is_loader(place->where.outermost);
+			ret->is_ddp = is_ddp_buffers(&place->where);
+		}
+		n += (size_t)snprintf(ret->text + n, PLACES_BYTES - n, "%sin %s for %s",
+			i ? ", " : "", lw_host_where_text(&place->where, where),
+			lw_ns_format(place->ns / found->span.n, length));
+	}
+}
+
+/* ---- what is said ------------------------------------------------------------------------------------ */
+
+static struct lw_bound bound_of(const struct found *found, enum lw_gap_cause cause)
+{
+	const struct lw_gap *longest = &found->idle.longest[cause][0];
+
+	return (struct lw_bound){found->gain_ns / found->length_ns, found->span.rank->rank,
+		longest->start_ns, longest->end_ns - longest->start_ns};
+}
+
 static int find_launching(const struct lw_adviser *self, const struct lw_run *run,
 	struct lw_advice_list *list, const struct found *found)
 {
 	const struct lw_gpu_span *span = &found->span;
-	const struct idle *idle = &found->idle;
+	const struct lw_gpu_idle *idle = &found->idle;
 	char unit[4][LW_UNIT_TEXT_BYTES], kernels[96] = "", others[192];
+	struct host host;
 
+	look_at_host(found, LW_GAP_LAUNCHING, &host);
 	if (idle->n_kernels > 0)
 		snprintf(kernels, sizeof(kernels), "; kernels that compute take %s each, %.0f %s",
 			lw_ns_format(idle->kernel_ns / idle->n_kernels, unit[2]),
 			idle->n_kernels / span->n, span->each);
-	return lw_advise_find(list, self->id,
-		"the GPU of rank %d waits for the host to launch: %.0f times %s nothing ran for %s on average, and the next kernel was launched only then, %s in all%s. Launch less often: CUDA graphs (torch.compile(mode=\"reduce-overhead\"), torch.cuda.CUDAGraph), fused optimizers (fused=True, foreach=True), a larger batch: at most %.1f %% less%s; its error is not known; recording itself makes launches slower",
-		span->rank->rank, idle->n[LAUNCHING] / span->n, span->each,
-		lw_ns_format(idle->ns[LAUNCHING] / idle->n[LAUNCHING], unit[0]),
-		lw_ns_format(idle->ns[LAUNCHING] / span->n, unit[1]), kernels,
+	return lw_advise_bound(run, list, self->id, bound_of(found, LW_GAP_LAUNCHING),
+		"launches come late: the GPU of rank %d waits for the host to launch: %.0f times %s nothing ran for %s on average, and the next kernel was launched only then, %s in all%s%s%s. Launch less often: CUDA graphs (torch.compile(mode=\"reduce-overhead\"), torch.cuda.CUDAGraph), fused optimizers (fused=True, foreach=True), a larger batch: at most %.1f %% less%s; its error is not known; recording itself makes launches slower",
+		span->rank->rank, idle->n[LW_GAP_LAUNCHING] / span->n, span->each,
+		lw_ns_format(idle->ns[LW_GAP_LAUNCHING] / idle->n[LW_GAP_LAUNCHING], unit[0]),
+		lw_ns_format(idle->ns[LW_GAP_LAUNCHING] / span->n, unit[1]), kernels,
+		*host.text ? "; meanwhile the host was " : "", host.text,
 		100 * found->gain_ns / found->length_ns, others_text(run, found, others));
 }
 
 static int advise_launching(
 	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
-	struct found found, away;
-	int status = search(run, LAUNCHING, &found);
+	struct found found, away = {0};
+	int status = search(run, LW_GAP_LAUNCHING, &found);
 
 	if (status == LW_OK && found.span.rank)
-		return find_launching(self, run, list, &found);
-	if (status == LW_OK && found.n_unknown)
-		status = search(run, AWAY, &away);
-	if (status == LW_OK && found.n_unknown && !away.span.rank)
-		status = lw_advise_note(list, self->id,
-			"why GPUs were idle %llu times cannot be told: the calls that launched what came next were not recorded",
-			(unsigned long long)found.n_unknown);
+		status = find_launching(self, run, list, &found);
+	else if (status == LW_OK && found.n_unknown) {
+		status = search(run, LW_GAP_AWAY, &away);
+		if (status == LW_OK && !away.span.rank)
+			status = lw_advise_note(list, self->id,
+				"why GPUs were idle %llu times cannot be told: the calls that launched what came next were not recorded",
+				(unsigned long long)found.n_unknown);
+	}
+	lw_gap_places_free(&found.places);
+	lw_gap_places_free(&away.places);
 	return status;
+}
+
+/* "in step 2, 3.2 ms after it begins (9.159 ms after the run does)" */
+static const char *at_text(
+	const struct lw_run *run, const struct lw_rank *rank, int64_t at_ns, char text[128])
+{
+	int32_t step = lw_rank_step_at(rank, at_ns);
+	double since_ms = (double)lw_run_since_ns(run, rank, at_ns) / 1e6;
+	char into[LW_UNIT_TEXT_BYTES], number[LW_STEP_TEXT_BYTES];
+
+	if (step == LW_NONE)
+		snprintf(text, 128, "%.3f ms after the run begins", since_ms);
+	else
+		snprintf(text, 128, "in step %s, %s after it begins (%.3f ms after the run does)",
+			lw_rank_step_text(rank, step, number),
+			lw_ns_format((double)(at_ns - rank->steps.at[step].start_ns), into),
+			since_ms);
+	return text;
+}
+
+static const char remedy_loader[] =
+	"Look at the loader first (torch: DataLoader with more num_workers, persistent_workers, prefetch_factor)";
+
+/* What it was at, and what to do about it. */
+static const char *away_text(const struct host *host, char text[PLACES_BYTES + 384])
+{
+	static const char guess[] =
+		"the next batch of input that is not there yet, other work of Python, or collecting garbage";
+
+	if (!*host->text)
+		snprintf(text, PLACES_BYTES + 384, "%s. %s", guess, remedy_loader);
+	else if (!host->is_known)
+		snprintf(text, PLACES_BYTES + 384, "it was %s; the rest no range names: %s. %s",
+			host->text, guess, remedy_loader);
+	else
+		snprintf(text, PLACES_BYTES + 384, "it was %s. %s", host->text,
+			host->is_loader ? remedy_loader
+			: host->is_ddp
+				? "There DDP packs and unpacks the buffers that it sends before a forward pass: fewer of them, or broadcast_buffers=False where ranks may differ in them"
+				: "Look there first");
+	return text;
 }
 
 static int advise_away(
 	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
-	char unit[2][LW_UNIT_TEXT_BYTES], name[LW_KERNEL_TEXT_BYTES], others[192];
+	char unit[2][LW_UNIT_TEXT_BYTES], name[LW_KERNEL_TEXT_BYTES], others[192], at[128];
+	char away[PLACES_BYTES + 384];
+	struct host host;
 	struct found found;
-	int status = search(run, AWAY, &found);
+	int status = search(run, LW_GAP_AWAY, &found);
 	const struct lw_gpu_span *span = &found.span;
-	const struct gap *longest = &found.idle.longest[AWAY][0];
+	const struct lw_gap *longest = &found.idle.longest[LW_GAP_AWAY][0];
 
-	if (status < 0 || !span->rank)
-		return status;
-	return lw_advise_find(list, self->id,
-		"the GPU of rank %d waits for a host that does something else: %.2g times %s nothing ran for %.0f ms or longer, and nothing was launched, %s in all (the longest %s, %.3f ms after the run begins, before %.80s): the next batch of input that is not there yet, other work of Python, or collecting garbage. Look at the loader first (torch: DataLoader with more num_workers, persistent_workers, prefetch_factor): at most %.1f %% less%s; its error is not known",
-		span->rank->rank, found.idle.n[AWAY] / span->n, span->each, SHORT_NS / 1e6,
-		lw_ns_format(found.idle.ns[AWAY] / span->n, unit[0]),
-		lw_ns_format((double)(longest->end_ns - longest->start_ns), unit[1]),
-		(double)(longest->start_ns - run->first_ns) / 1e6,
-		lw_kernel_text(longest->name, name), 100 * found.gain_ns / found.length_ns,
-		others_text(run, &found, others));
+	if (status == LW_OK && span->rank) {
+		look_at_host(&found, LW_GAP_AWAY, &host);
+		status = lw_advise_bound(run, list, self->id, bound_of(&found, LW_GAP_AWAY),
+			"the host is away: the GPU of rank %d waits for a host that does something else: %.2g times %s nothing ran for %.0f ms or longer, and nothing was launched, %s in all (the longest %s, %s, before %.80s): %s: at most %.1f %% less%s; its error is not known",
+			span->rank->rank, found.idle.n[LW_GAP_AWAY] / span->n, span->each,
+			LW_GAP_SHORT_NS / 1e6,
+			lw_ns_format(found.idle.ns[LW_GAP_AWAY] / span->n, unit[0]),
+			lw_ns_format((double)(longest->end_ns - longest->start_ns), unit[1]),
+			at_text(run, span->rank, longest->start_ns, at),
+			lw_kernel_text(longest->name, name), away_text(&host, away),
+			100 * found.gain_ns / found.length_ns, others_text(run, &found, others));
+	}
+	lw_gap_places_free(&found.places);
+	return status;
 }
 
 /* Of the rank that is named, the longest. */
-static int find_places(const struct lw_run *run, enum cause cause, struct lw_idle_places *ret)
+static int find_places(
+	const struct lw_run *run, enum lw_gap_cause cause, struct lw_idle_places *ret)
 {
 	struct found found;
 	int status = search(run, cause, &found);
 
-	for (size_t i = 0; status == LW_OK && found.span.rank && i < N_LONGEST; i++) {
-		const struct gap *gap = &found.idle.longest[cause][i];
-		struct lw_idle_place place = {found.span.rank->rank,
-			lw_rank_step_at(found.span.rank, gap->start_ns),
-			gap->start_ns - run->first_ns, gap->end_ns - gap->start_ns, gap->name};
+	for (size_t i = 0; status == LW_OK && found.span.rank && i < LW_GAP_N_LONGEST; i++) {
+		const struct lw_gap *gap = &found.idle.longest[cause][i];
+		const struct lw_rank *rank = found.span.rank;
+		struct lw_idle_place place = {.rank = rank->rank,
+			.step = lw_rank_step_at(rank, gap->start_ns),
+			.at_ns = lw_run_since_ns(run, rank, gap->start_ns),
+			.length_ns = gap->end_ns - gap->start_ns,
+			.mark = -1,
+			.next = gap->name};
 
 		if (!gap->name)
 			break;
+		if (place.step != LW_NONE) {
+			place.into_ns = gap->start_ns - rank->steps.at[place.step].start_ns;
+			place.mark = rank->steps.at[place.step].mark;
+		}
+		lw_host_where_text(&gap->where, place.host);
 		status = lw_vec_push(&ret->at, place);
 	}
+	lw_gap_places_free(&found.places);
 	return status;
 }
 
 static int places_of_launching(const struct lw_run *run, struct lw_idle_places *ret)
 {
-	return find_places(run, LAUNCHING, ret);
+	return find_places(run, LW_GAP_LAUNCHING, ret);
 }
 
 static int places_of_away(const struct lw_run *run, struct lw_idle_places *ret)
 {
-	return find_places(run, AWAY, ret);
+	return find_places(run, LW_GAP_AWAY, ret);
 }
 
 const struct lw_adviser lw_adviser_gpu_idle = {
@@ -432,7 +362,7 @@ const struct lw_adviser lw_adviser_gpu_idle = {
 	.wrong_if =
 		"What was launched needs what the host computed meanwhile; or recording itself makes launching slow (compare with `record` without CUPTI).",
 	.check =
-		"`lapwing tui`, timeline, v and . go through kernels: each says when it was launched.",
+		"`lapwing tui`, timeline, v and . go through kernels: each says when it was launched, and in which ranges of its thread.",
 };
 
 const struct lw_adviser lw_adviser_gpu_host = {
@@ -446,5 +376,5 @@ const struct lw_adviser lw_adviser_gpu_host = {
 	.wrong_if =
 		"What was launched needs what the host computed meanwhile; or the host was at something that is there only while it is recorded.",
 	.check =
-		"`lapwing tui`, timeline, v and . go through kernels: each says when it was launched.",
+		"`lapwing tui`, timeline, v and . go through kernels: each says when it was launched, and in which ranges of its thread.",
 };

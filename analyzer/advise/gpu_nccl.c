@@ -160,8 +160,10 @@ static int find(const struct lw_adviser *self, const struct lw_run *run,
 	struct lw_advice_list *list, const struct way *slow, const struct way *fast)
 {
 	double ns, error_ns, n_steps = 1, exposed_ns = INFINITY, gain_ns, low_ns, high_ns;
+	struct lw_bound bound = LW_BOUND_NONE;
 	char unit[4][LW_UNIT_TEXT_BYTES], set[96], interval[96];
-	const char *each = "of what was recorded";
+	double length_ns = 0;
+	const char *each = "in what was recorded";
 	const struct lw_rank *rank;
 	struct lw_gpu_span span;
 
@@ -171,10 +173,13 @@ static int find(const struct lw_adviser *self, const struct lw_run *run,
 			n_steps = span.n;
 			each = span.each;
 			exposed_ns = fmin(exposed_ns, (double)span.times->exposed_ns / span.n);
+			length_ns = fmax(length_ns, span.length_ns);
 		}
 	gain_ns = fmin(ns * slow->n / n_steps, exposed_ns);
 	low_ns = fmin((ns - error_ns) * slow->n / n_steps, exposed_ns);
 	high_ns = fmin((ns + error_ns) * slow->n / n_steps, exposed_ns);
+	if (length_ns > 0)
+		bound.most_frac = gain_ns / length_ns;
 	snprintf(set, sizeof(set), "%s%s%s%s%s",
 		slow->of.algorithm != fast->of.algorithm ? "NCCL_ALGO=" : "",
 		slow->of.algorithm != fast->of.algorithm ? variable_of(fast->of.algorithm) : "",
@@ -184,7 +189,7 @@ static int find(const struct lw_adviser *self, const struct lw_run *run,
 		slow->of.protocol != fast->of.protocol ? "NCCL_PROTO=" : "",
 		slow->of.protocol != fast->of.protocol ? lw_nccl_protocol_name(fast->of.protocol)
 						       : "");
-	return lw_advise_find(list, self->id,
+	return lw_advise_bound(run, list, self->id, bound,
 		"NCCL ran %s of %s two ways in this run: %.0f times as %s %s in %s, %.0f times as %s %s in %s. If all ran the second way (%s): up to %s less %s (%s). The variable holds for all operations: of sizes that never ran so nothing is known",
 		lw_nccl_op_name(slow->of.op), lw_bytes_format(slow->of.bytes, unit[0]), slow->n,
 		lw_nccl_algorithm_name(slow->of.algorithm),

@@ -3,7 +3,7 @@
 
 bool lw_gpu_span(const struct lw_run *run, const struct lw_rank *rank, struct lw_gpu_span *ret_span)
 {
-	struct lw_gpu_span span = {rank, &rank->gpu.whole, 1, 0, "of what was recorded"};
+	struct lw_gpu_span span = {rank, &rank->gpu.whole, 1, 0, "in what was recorded"};
 	const struct lw_kernel *kernel;
 	const struct lw_step *step;
 	int64_t last_ns = INT64_MIN;

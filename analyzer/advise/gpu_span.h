@@ -18,7 +18,7 @@ struct lw_gpu_span {
 	const struct lw_gpu_times *times; /* sums over n */
 	double n;                         /* steps; 1 where there are none */
 	double length_ns;                 /* of one */
-	const char *each;                 /* "a step", "of what was recorded" */
+	const char *each;                 /* "a step", "in what was recorded" */
 };
 
 /** lw_gpu_span() - of @rank. Return: false: it has no kernels, or no time passed. */

@@ -36,8 +36,10 @@ static int find_lost(const struct lw_adviser *self, const struct lw_run *run,
 		return lw_advise_note(list, self->id,
 			"no rank loses %.0f %% of a step of overlap, or more, to waiting for the device",
 			100 * LW_GPU_WORTH_FRAC);
-	return lw_advise_find(list, self->id,
-		"overlap is lost to synchronisation: rank %d waits for its device (%s%s) and only then launches what computes next; %s of the %s of communication that %s runs exposed had nothing beside it for that. Launch first and wait later, or do not wait (torch: .item(), .cpu(), print() of a tensor, torch.cuda.synchronize()): at most %.1f %% less (%s %s), its error is not known. The longest: %.400s",
+	return lw_advise_bound(run, list, self->id,
+		(struct lw_bound){lost_ns / span->length_ns, span->rank->rank, longest->start_ns,
+			longest->end_ns - longest->start_ns},
+		"overlap is lost to synchronisation: rank %d waits for its device (%s%s) and only then launches what computes next; %s of the %s of exposed communication %s had nothing beside it for that. Launch first and wait later, or do not wait (torch: .item(), .cpu(), print() of a tensor, torch.cuda.synchronize()): at most %.1f %% less (%s %s), its error is not known. The longest: %.400s",
 		span->rank->rank, lw_gpu_lost_call(run, longest), thread,
 		lw_ns_format(lost_ns, unit[0]), lw_ns_format(exposed_ns, unit[1]), span->each,
 		100 * lost_ns / span->length_ns, lw_ns_format(lost_ns, unit[2]), span->each,
@@ -112,7 +114,9 @@ static int advise_stream(
 		if (!stream || frac < SHARED_FRAC ||
 			exposed_ns < LW_GPU_WORTH_FRAC * span.length_ns)
 			continue;
-		return lw_advise_find(list, self->id,
+		return lw_advise_bound(run, list, self->id,
+			(struct lw_bound){exposed_ns / span.length_ns, rank->rank, LW_NS_UNKNOWN,
+				LW_NS_UNKNOWN},
 			"communication runs on a stream that computes: on rank %d, %.0f %% of the time in kernels of NCCL is on stream %u, beside %s of kernels that compute, and there one waits for the other. Give it a stream of its own (torch: async_op=True, or DistributedDataParallel, whose collectives have one): at most %.1f %% less (the %s %s that are exposed), its error is not known",
 			rank->rank, 100 * frac, stream->stream,
 			lw_ns_format((double)stream->class_ns[LW_GPU_COMPUTE], unit[0]),

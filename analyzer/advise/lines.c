@@ -8,15 +8,58 @@
 #include "analyzer/advise/advise.h"
 #include "base/units.h"
 
-/* The first that is more than a note. Why a run cannot be replayed comes last. */
+static void append(char *text, size_t size, size_t *n, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static void append(char *text, size_t size, size_t *n, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (*n < size)
+		*n += (size_t)vsnprintf(text + *n, size - *n, format, args);
+	va_end(args);
+}
+
+static bool is_bounded(const struct lw_finding *finding)
+{
+	return !finding->is_minor && !finding->is_first && finding->bound.most_frac > 0;
+}
+
+/* The first that is more than a note. Why a run cannot be replayed comes last. Where settings were tried, it is what is said
+ * of these. */
 static const struct lw_finding *first_finding(const struct lw_advice_list *list)
 {
 	const struct lw_finding *finding;
 
 	lw_vec_foreach (finding, &list->findings)
-		if (!finding->is_minor && !finding->is_first)
+		if (!finding->is_minor && !finding->is_first &&
+			!(list->replay && is_bounded(finding)))
 			return finding;
 	return NULL;
+}
+
+const struct lw_finding *lw_advise_bounded(const struct lw_advice_list *list, size_t n)
+{
+	const struct lw_finding *finding;
+
+	lw_vec_foreach (finding, &list->findings)
+		if (is_bounded(finding) && n-- == 0)
+			return finding;
+	return NULL;
+}
+
+const char *lw_advise_bound_line(const struct lw_finding *finding, char text[LW_ADVICE_TEXT_BYTES])
+{
+	const struct lw_adviser *adviser = lw_advise_adviser(finding->id);
+	char rank[32] = "";
+
+	if (finding->bound.rank != LW_NONE)
+		snprintf(rank, sizeof(rank), ", rank %d", finding->bound.rank);
+	snprintf(text, LW_ADVICE_TEXT_BYTES, "%s: at most %.1f %% less%s (%s)",
+		adviser ? adviser->title : finding->id, 100 * finding->bound.most_frac, rank,
+		finding->id);
+	return text;
 }
 
 size_t lw_advise_n_more(const struct lw_advice_list *list)
@@ -31,7 +74,15 @@ size_t lw_advise_n_more(const struct lw_advice_list *list)
 	return n > 2 ? n - 2 : 0; /* less the first, and why there is no replay */
 }
 
-const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])
+/* What is found and gains more than can be set, for what nothing was simulated for is worth that at most. NULL: there is nothing.
+ * Of a run that cannot be replayed the top line is all of it. */
+static const struct lw_finding *found_beside(const struct lw_advice_list *list)
+{
+	return list->replay || list->advice.n ? lw_advise_bounded(list, 0) : NULL;
+}
+
+/* What to set, or why nothing. */
+static const char *setting_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])
 {
 	const struct lw_advice *advice = list->advice.at;
 	const struct lw_finding *finding = first_finding(list);
@@ -57,17 +108,30 @@ const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_A
 	return text;
 }
 
-static void append(char *text, size_t size, size_t *n, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
-
-static void append(char *text, size_t size, size_t *n, const char *format, ...)
+/* @line, and what is found: behind it, where @is_advice, else first. Return: @text. */
+static const char *with_found(const struct lw_advice_list *list, bool is_advice, const char *line,
+	char text[LW_ADVICE_TEXT_BYTES])
 {
-	va_list args;
+	const struct lw_finding *found = found_beside(list);
+	char said[LW_ADVICE_TEXT_BYTES];
+	size_t n = 0;
 
-	va_start(args, format);
-	if (*n < size)
-		*n += (size_t)vsnprintf(text + *n, size - *n, format, args);
-	va_end(args);
+	if (!found)
+		append(text, LW_ADVICE_TEXT_BYTES, &n, "%s", line);
+	else if (is_advice)
+		append(text, LW_ADVICE_TEXT_BYTES, &n, "%s; and see %s", line,
+			lw_advise_bound_line(found, said));
+	else
+		append(text, LW_ADVICE_TEXT_BYTES, &n, "%s; settings: %s",
+			lw_advise_bound_line(found, said), line);
+	return text;
+}
+
+const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])
+{
+	char line[LW_ADVICE_TEXT_BYTES];
+
+	return with_found(list, lw_advise_is_advised(list), setting_line(list, line), text);
 }
 
 /* "3.1 % less (1.0 to 5.2)" */
@@ -96,20 +160,21 @@ static const struct lw_advice *greatest(const struct lw_advice_list *list)
 	return most;
 }
 
-const char *lw_advise_headline(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])
+/* Without what is found beside. */
+static const char *advice_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])
 {
 	const struct lw_advice *most = greatest(list), *first = list->advice.at;
 	char rest[LW_ADVICE_TEXT_BYTES];
 	size_t n = 0, size = LW_ADVICE_TEXT_BYTES;
 
 	if (!most || (lw_advise_is_advised(list) && most == first))
-		return lw_advise_top_line(list, text);
+		return setting_line(list, text);
 	append(text, size, &n, "%s%s ", most->lead[0] ? most->lead : most->title,
 		most->lead[0] ? "" : ":");
 	append_gain(most, text, size, &n);
 	append(text, size, &n, "; ");
 	if (!lw_advise_is_advised(list)) {
-		append(text, size, &n, "settings: %s", lw_advise_top_line(list, rest));
+		append(text, size, &n, "settings: %s", setting_line(list, rest));
 		return text;
 	}
 	append(text, size, &n, first->kind == LW_ADVICE_SET ? "to set: " : "to write: ");
@@ -122,8 +187,16 @@ const char *lw_advise_headline(const struct lw_advice_list *list, char text[LW_A
 	return text;
 }
 
+const char *lw_advise_headline(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])
+{
+	char line[LW_ADVICE_TEXT_BYTES];
+
+	return with_found(list, greatest(list) != NULL, advice_line(list, line), text);
+}
+
 const char *lw_advise_lines(const struct lw_advice_list *list, char *text, size_t text_bytes)
 {
+	char said[LW_ADVICE_TEXT_BYTES];
 	size_t n = 0;
 
 	text[0] = 0;
@@ -136,5 +209,8 @@ const char *lw_advise_lines(const struct lw_advice_list *list, char *text, size_
 			advice->n_sets ? ": " : "");
 		append_sets(advice, text, text_bytes, &n);
 	}
+	for (size_t i = 0; lw_advise_bounded(list, i); i++)
+		append(text, text_bytes, &n, "%s- %s", n ? "\n" : "",
+			lw_advise_bound_line(lw_advise_bounded(list, i), said));
 	return text;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* advice_json.c - advice for other programs: docs/schema/advise.json. */
+#include <math.h>
 #include <string.h>
 
 #include "analyzer/advise/trial.h"
@@ -50,6 +51,32 @@ static void put_trials(
 	lw_json_array_end(json);
 }
 
+static void put_int_or_null(struct lw_json *json, const char *key, bool is_known, int64_t value)
+{
+	if (is_known)
+		lw_json_int(json, key, value);
+	else
+		lw_json_null(json, key);
+}
+
+static void put_bound(struct lw_json *json, const struct lw_finding *finding)
+{
+	const struct lw_bound *bound = &finding->bound;
+	bool has_place = bound->at_ns != LW_NS_UNKNOWN;
+
+	if (isnan(bound->most_frac))
+		lw_json_null(json, "at_most_frac");
+	else
+		lw_json_figure(json, "at_most_frac",
+			(struct lw_figure){
+				bound->most_frac, 0, bound->most_frac, LW_ASSUMED, NULL});
+	put_int_or_null(json, "rank", bound->rank != LW_NONE, bound->rank);
+	put_int_or_null(json, "step", finding->step != LW_NONE, finding->step);
+	put_int_or_null(json, "step_mark", finding->mark >= 0, finding->mark);
+	put_int_or_null(json, "at_ns", has_place, finding->since_ns);
+	put_int_or_null(json, "length_ns", has_place, bound->length_ns);
+}
+
 static void put_findings(struct lw_json *json, const struct lw_advice_list *list, const char *id)
 {
 	const struct lw_finding *finding;
@@ -62,6 +89,7 @@ static void put_findings(struct lw_json *json, const struct lw_advice_list *list
 		lw_json_string(json, "id", finding->id);
 		lw_json_string(json, "text", finding->text);
 		lw_json_bool(json, "is_minor", finding->is_minor);
+		put_bound(json, finding);
 		lw_json_object_end(json);
 	}
 	lw_json_array_end(json);
@@ -126,13 +154,13 @@ static int put_places(
 	lw_vec_foreach (place, &places.at) {
 		lw_json_object(json, NULL);
 		lw_json_int(json, "rank", place->rank);
-		if (place->step == LW_NONE)
-			lw_json_null(json, "step");
-		else
-			lw_json_int(json, "step", place->step);
+		put_int_or_null(json, "step", place->step != LW_NONE, place->step);
+		put_int_or_null(json, "step_mark", place->mark >= 0, place->mark);
 		lw_json_int(json, "at_ns", place->at_ns);
+		put_int_or_null(json, "into_step_ns", place->step != LW_NONE, place->into_ns);
 		lw_json_int(json, "length_ns", place->length_ns);
 		lw_json_string(json, "before", place->next);
+		lw_json_string(json, "host_in", *place->host ? place->host : NULL);
 		lw_json_object_end(json);
 	}
 	lw_json_array_end(json);

@@ -274,7 +274,8 @@ static void print_section(FILE *out, const char *title, const char *text)
 
 static void print_places(const struct lw_adviser *adviser, const struct lw_run *run, FILE *out)
 {
-	char text[LW_KERNEL_TEXT_BYTES], step[16] = "-", length[LW_UNIT_TEXT_BYTES];
+	char text[LW_KERNEL_TEXT_BYTES], step[16], length[LW_UNIT_TEXT_BYTES];
+	char into[LW_UNIT_TEXT_BYTES];
 	struct lw_idle_places places = {0};
 	const struct lw_idle_place *place;
 
@@ -282,14 +283,21 @@ static void print_places(const struct lw_adviser *adviser, const struct lw_run *
 		lw_error_clear();
 	if (places.at.n)
 		fprintf(out,
-			"\nWhere, the longest (at: since the run began)\n  %4s %5s %14s %10s  %s\n",
-			"rank", "step", "at", "length", "before");
+			"\nWhere, the longest (at: since the run begins, as the timeline's ruler has it)\n"
+			"  %4s %5s %9s %14s %9s  %s\n",
+			"rank", "step", "into it", "at", "length", "before");
 	lw_vec_foreach (place, &places.at) {
+		snprintf(step, sizeof(step), "-");
 		if (place->step != LW_NONE)
 			snprintf(step, sizeof(step), "%d", place->step);
-		fprintf(out, "  %4d %5s %11.3f ms %10s  %.38s\n", place->rank, step,
+		fprintf(out, "  %4d %5s %9s %11.3f ms %9s  %.27s\n", place->rank, step,
+			place->step == LW_NONE ? "-" : lw_ns_format((double)place->into_ns, into),
 			(double)place->at_ns / 1e6, lw_ns_format((double)place->length_ns, length),
 			lw_kernel_text(place->next, text));
+		if (*place->host) {
+			fputs("             in ", out);
+			lw_print_wrapped(out, 16, 16, place->host);
+		}
 	}
 	lw_vec_free(&places.at);
 }

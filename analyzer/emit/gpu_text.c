@@ -153,7 +153,8 @@ static void print_place(FILE *out, const struct lw_run *run, const struct lw_gpu
 	if (lost->step != LW_NONE)
 		snprintf(step, sizeof(step), "%d", lost->step);
 	fprintf(out, "  %4d %5s %8.3f ms %10s %10s  %.30s\n", lw_run_rank_number(run, lost->rank),
-		step, (double)(lost->start_ns - run->first_ns) / 1e6,
+		step,
+		(double)lw_run_since_ns(run, &run->ranks.at[lost->rank], lost->start_ns) / 1e6,
 		lw_ns_or_unknown(wait_ns, text[0]), lw_ns_format((double)lost->exposed_ns, text[1]),
 		lw_gpu_lost_call(run, lost));
 }
@@ -171,9 +172,10 @@ static void print_lost(FILE *out, const struct lw_run *run, const struct lw_gpu_
 		return;
 	fputs("Overlap lost to synchronisation\n", out);
 	snprintf(text, sizeof(text),
-		"rank %d most: up to %s%s of its exposed communication could have been hidden, had the host not waited for the device before it launched what computes next; %llu places on all ranks, the longest:",
+		"rank %d most: up to %s%s of its exposed communication could have been hidden, had the host not waited for the device before it launched what computes next; %llu places on all ranks%s, the longest (at: since the run begins, as the timeline's ruler has it):",
 		most->rank, lw_ns_format(most->sync_lost_ns.value, most_ns),
-		most->n_steps ? " a step" : "", (unsigned long long)run->gpu.n_lost);
+		most->n_steps ? " a step" : "", (unsigned long long)run->gpu.n_lost,
+		most->n_steps ? " in steps that count" : "");
 	print_paragraph(out, text);
 	fprintf(out, "  %4s %5s %11s %10s %10s  %s\n", "rank", "step", "at", "waited", "exposed",
 		"in the call");
@@ -212,12 +214,13 @@ const char *lw_gpu_idle_text(const struct lw_run *run, char text[LW_GPU_TEXT_BYT
 	char unit[2][LW_UNIT_TEXT_BYTES];
 	struct lw_gpu_summary summary;
 	const struct lw_gpu_rank_figures *rank;
+	bool has_steps = lw_gpu_is_time(run);
 	size_t n = 0;
 
 	text[0] = 0;
-	if (lw_gpu_is_time(run) && lw_gpu_summarize(run, &summary) == LW_OK) {
+	if (run->gpu.has_kernels && lw_gpu_summarize(run, &summary) == LW_OK) {
 		lw_vec_foreach (rank, &summary.ranks)
-			if (rank->n_steps && !isnan(rank->idle_ns.value)) {
+			if ((rank->n_steps > 0) == has_steps && !isnan(rank->idle_ns.value)) {
 				idle_ns += rank->idle_ns.value;
 				whole_ns += rank->whole_ns;
 				n++;
@@ -226,8 +229,8 @@ const char *lw_gpu_idle_text(const struct lw_run *run, char text[LW_GPU_TEXT_BYT
 	}
 	if (n && idle_ns >= MUCH_IDLE_FRAC * whole_ns)
 		snprintf(text, LW_GPU_TEXT_BYTES,
-			"Idle GPU: for %s of the mean %s (%.0f %%) the GPU of a rank neither computes nor communicates.",
-			lw_ns_format(idle_ns / (double)n, unit[0]),
+			"Idle GPU: for %s of the %s%s (%.0f %%) the GPU of a rank neither computes nor communicates.",
+			lw_ns_format(idle_ns / (double)n, unit[0]), has_steps ? "mean " : "",
 			lw_ns_format(whole_ns / (double)n, unit[1]), 100 * idle_ns / whole_ns);
 	return text;
 }

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * report_text.c - the report for people: first how long a step is, how much of it is exposed, and what
- * to change; then where that comes from.
- */
+/* report_text.c - the report for people: the answer (report_answer.c), then where that comes from. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +9,10 @@
 #include "analyzer/emit/marks.h"
 #include "analyzer/emit/quality.h"
 #include "analyzer/emit/report.h"
+#include "analyzer/emit/report_answer.h"
 #include "analyzer/emit/volume.h"
 #include "analyzer/emit/wrap.h"
 #include "base/units.h"
-
-static const double negligible_frac = 0.005; /* of the exposed time: not worth a word */
 
 enum { MAX_WAITED = 4 };
 #define WAITED_FRAC 0.01 /* of a step: less is not worth a word */
@@ -27,176 +23,6 @@ static void print_paragraph(FILE *out, const char *text)
 {
 	fputs("  ", out);
 	lw_print_wrapped(out, 2, 2, text);
-}
-
-/* ---- what people ask first ------------------------------------------------------------------------ */
-
-static void print_job(FILE *out, const struct lw_analysis *analysis)
-{
-	lw_print_wrapped(out, 2, 0, analysis->brief.job);
-	fputc('\n', out);
-}
-
-static double mean_step_ns(const struct lw_summary *summary)
-{
-	double sum_ns = 0;
-
-	for (size_t r = 0; r < summary->ranks.n; r++)
-		sum_ns += summary->ranks.at[r].step_ns.value;
-	return sum_ns / (double)summary->ranks.n;
-}
-
-static void print_exposed(FILE *out, const struct lw_summary *summary)
-{
-	const struct lw_exposed exposed = lw_summary_exposed(summary, NULL);
-	const struct {
-		enum lw_exposed_part part;
-		const char *what;
-	} causes[] = {
-		{LW_EXPOSED_AGREE, "for slower ranks and to agree"},
-		{LW_EXPOSED_WAIT, "for the cycle or behind other operations"},
-		{LW_EXPOSED_WIRE,
-			exposed.has_waits
-				? "in collectives: on the wire, or waiting for ranks that came later"
-				: "on the wire"},
-		{LW_EXPOSED_MISC, "in copies and set-up"},
-	};
-	char text[512], number[LW_UNIT_TEXT_BYTES], mean[LW_UNIT_TEXT_BYTES];
-	const char *separator = ":";
-	int n;
-
-	if (isnan(summary->exposed_ns.value)) {
-		snprintf(text, sizeof(text), "Exposed communication: not known (%s).",
-			summary->exposed_ns.why);
-		print_paragraph(out, text);
-		return;
-	}
-	n = snprintf(text, sizeof(text), "Exposed communication: %s%s of the mean %s (%.0f %%)",
-		summary->exposed_ns.how == LW_ASSUMED ? "at most " : "",
-		lw_ns_format(summary->exposed_ns.value, number),
-		lw_ns_format(mean_step_ns(summary), mean), 100 * summary->exposed_frac.value);
-	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
-		double ns = exposed.part_ns[causes[i].part];
-
-		if (!(ns >= negligible_frac * summary->exposed_ns.value))
-			continue;
-		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s %s %s", separator,
-			lw_ns_format(ns, number), causes[i].what);
-		separator = ",";
-	}
-	snprintf(text + n, sizeof(text) - (size_t)n, ".");
-	print_paragraph(out, text);
-}
-
-/* Who is late is told by kernels where those are known: nobody then knows what its host did before. */
-static bool is_lateness_of_kernels(const struct lw_run *run)
-{
-	return run->is_plain && run->gpu.has_kernels;
-}
-
-/* What no setting of the framework can mend, said where people look for what to change. */
-static void print_late_rank(FILE *out, const struct lw_run *run, const struct lw_summary *summary)
-{
-	const struct lw_straggler *straggler, *latest = NULL;
-	char late[LW_UNIT_TEXT_BYTES], steps[48], text[LW_ADVICE_TEXT_BYTES + 16];
-	char words[LW_ADVICE_TEXT_BYTES];
-
-	if (is_lateness_of_kernels(run)) {
-		snprintf(text, sizeof(text), "Late rank: %s.", lw_advise_late_text(run, words));
-		if (*words)
-			print_paragraph(out, text);
-		return;
-	}
-	lw_vec_foreach (straggler, &summary->stragglers)
-		if ((straggler->is_persistent ||
-			    (summary->n_steps == 1 && straggler->steps_frac == 1)) &&
-			(!latest || straggler->late_ns.value > latest->late_ns.value))
-			latest = straggler;
-	if (!latest)
-		return;
-	snprintf(steps, sizeof(steps), "in %.0f %% of the steps", 100 * latest->steps_frac);
-	snprintf(text, sizeof(text),
-		"Late rank: rank %d computes longest %s, then %s more than the first: the others wait for it, which settings of the communication seldom change; look at its input, its device, its neighbours, the cores that it has.",
-		latest->rank, summary->n_steps == 1 ? "in the one step that counts" : steps,
-		lw_ns_or_unknown(latest->last_ns, late));
-	print_paragraph(out, text);
-}
-
-static void print_idle_gpu(FILE *out, const struct lw_run *run)
-{
-	char text[LW_GPU_TEXT_BYTES];
-
-	if (*lw_gpu_idle_text(run, text))
-		print_paragraph(out, text);
-}
-
-static void print_slow_link(FILE *out, const struct lw_run *run)
-{
-	char link[LW_NET_WORDS_BYTES], text[LW_NET_WORDS_BYTES + 16];
-
-	if (!*lw_net_slow_text(run, link))
-		return;
-	snprintf(text, sizeof(text), "Slow link: %s.", link);
-	print_paragraph(out, text);
-}
-
-static void print_hang(FILE *out, const struct lw_run *run)
-{
-	char hung[LW_UNIT_TEXT_BYTES], text[200];
-
-	if (!run->n_hung_ranks)
-		return;
-	snprintf(text, sizeof(text),
-		"Hang: at the end %u of %d ranks waited for operations that were never carried to an end, %s at most; the rest is of before that.",
-		run->n_hung_ranks, run->size, lw_ns_format((double)run->hung_ns, hung));
-	print_paragraph(out, text);
-}
-
-static void print_answer(FILE *out, const struct lw_analysis *analysis)
-{
-	const struct lw_summary *summary = &analysis->summary;
-	char step[LW_UNIT_TEXT_BYTES], low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
-	char advice[LW_ADVICE_TEXT_BYTES], text[256], change[LW_ADVICE_TEXT_BYTES + 64];
-	size_t n, n_more = lw_advise_n_more(&analysis->advice);
-
-	print_hang(out, analysis->run);
-	if (analysis->run->is_cut_off)
-		print_paragraph(out,
-			"Cut off: a trace of this run stops in its middle. What came after that is missing, and what is said below is of the rest alone.");
-	if (!summary->n_steps) {
-		print_paragraph(out,
-			*analysis->run->marks.why                 ? analysis->run->marks.why
-			: *lw_flows_headline(analysis->run, text) ? text
-			: analysis->run->is_profile
-				? "No training step was found: the trace has no ProfilerStep marks (call step() of the profiler in each iteration), and its operations do not recur often enough. What was recorded is below."
-				: "No training step was found: no gradient came twice. What was recorded is below.");
-		print_slow_link(out, analysis->run);
-		fputc('\n', out);
-		return;
-	}
-	n = (size_t)snprintf(text, sizeof(text),
-		summary->n_steps == 1 ? "A step takes %s (of %zu step%s"
-				      : "A step takes %s (middle half of %zu%s",
-		lw_ns_format(summary->step_ns.value, step), summary->n_steps,
-		lw_run_diag_text(analysis->run, LW_STEP_TWO_LENGTHS) ? ", which are of two lengths"
-								     : "");
-	if (!isnan(summary->step_ns.low))
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "; 95 %%: %s to %s",
-			lw_ns_format(summary->step_ns.low, low),
-			lw_ns_format(summary->step_ns.high, high));
-	snprintf(text + n, sizeof(text) - n, ").");
-	print_paragraph(out, text);
-	print_exposed(out, summary);
-	print_idle_gpu(out, analysis->run);
-	print_slow_link(out, analysis->run);
-	print_late_rank(out, analysis->run, summary);
-	fputs("  To change: ", out);
-	n = (size_t)snprintf(
-		change, sizeof(change), "%s", lw_advise_top_line(&analysis->advice, advice));
-	if (n_more)
-		snprintf(change + n, sizeof(change) - n, " (%zu more: `lapwing advise`)", n_more);
-	lw_print_wrapped(out, 2, 13, change);
-	fputc('\n', out);
 }
 
 /* ---- the breakdown --------------------------------------------------------------------------------- */
@@ -426,7 +252,7 @@ static const char *waited_text(
 
 	text[0] = '\0';
 
-	if (ns && is_lateness_of_kernels(run) && lw_run_waited(run, ns, n))
+	if (ns && lw_report_is_late_by_kernels(run) && lw_run_waited(run, ns, n))
 		for (int i = 0; i < MAX_WAITED && at < 512; i++) {
 			size_t r = greatest(ns, run->ranks.n);
 
@@ -451,9 +277,10 @@ static void print_stragglers(FILE *out, const struct lw_run *run, const struct l
 	if (!*waited_text(run, summary, waited) && !summary->stragglers.n)
 		return;
 	fprintf(out, "Late ranks (%s, against the first)\n",
-		is_lateness_of_kernels(run) ? "shortest in an operation that all leave together"
-		: run->is_plain             ? "entry into a collective, from when each resumed"
-					    : "last gradient ready, from when each resumed");
+		lw_report_is_late_by_kernels(run)
+			? "shortest in an operation that all leave together"
+		: run->is_plain ? "entry into a collective, from when each resumed"
+				: "last gradient ready, from when each resumed");
 	lw_vec_foreach (straggler, &summary->stragglers) {
 		char text[2][LW_UNIT_TEXT_BYTES];
 
@@ -489,8 +316,7 @@ void lw_report_text(
 {
 	const struct lw_summary *summary = &analysis->summary;
 
-	print_job(out, analysis);
-	print_answer(out, analysis);
+	lw_report_answer(out, analysis);
 	if (summary->n_steps) {
 		print_ranks(out, analysis, options);
 		print_phases(out, analysis, options);

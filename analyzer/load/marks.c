@@ -18,7 +18,7 @@ static const char names_sql[] =
 	" JOIN thread t ON t.id = r.thread_id JOIN process p ON p.id = t.process_id"
 	" LEFT JOIN string s ON s.id = r.name_id"
 	" WHERE r.op > 1 AND r.start_ns >= 0 AND r.end_ns >= r.start_ns AND r.end_ns < (1 << 58)"
-	" AND NOT (r.thread_id IN (SELECT thread_id FROM kernel) AND 'kineto' = (SELECT source FROM run))"
+	" AND NOT (t.tid = 0 AND 'kineto' = (SELECT source FROM run))"
 	" GROUP BY r.op, s.text ORDER BY 4 DESC, 3 DESC, 2 LIMIT 1000";
 
 /* From mark to mark of a process. */

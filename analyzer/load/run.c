@@ -245,3 +245,38 @@ void lw_run_free(struct lw_run *run)
 	free(run->batch_slots);
 	free(run);
 }
+
+const char *lw_rank_step_text(
+	const struct lw_rank *rank, int32_t step, char text[LW_STEP_TEXT_BYTES])
+{
+	int64_t mark = rank->steps.at[step].mark;
+
+	if (mark >= 0 && mark != step)
+		snprintf(text, LW_STEP_TEXT_BYTES, "%d (#%lld)", step, (long long)mark);
+	else
+		snprintf(text, LW_STEP_TEXT_BYTES, "%d", step);
+	return text;
+}
+
+static int64_t begin_of_clock_ns(const struct lw_run *run, int64_t clock)
+{
+	const struct lw_rank *rank;
+	int64_t begin_ns = INT64_MAX;
+
+	lw_vec_foreach (rank, &run->ranks)
+		if (rank->clock == clock && rank->start_ns < begin_ns)
+			begin_ns = rank->start_ns;
+	return begin_ns;
+}
+
+int64_t lw_run_since_ns(const struct lw_run *run, const struct lw_rank *rank, int64_t at_ns)
+{
+	const struct lw_rank *zero = run->ranks.at, *own = run->ranks.at;
+
+	while (own->clock != rank->clock)
+		own++; /* the first rank on its clock */
+	if (own == zero || !zero->steps.n || !own->steps.n)
+		return at_ns - begin_of_clock_ns(run, rank->clock);
+	return at_ns - own->steps.at[0].start_ns + zero->steps.at[0].start_ns -
+	       begin_of_clock_ns(run, zero->clock);
+}

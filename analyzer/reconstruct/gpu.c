@@ -184,6 +184,7 @@ static int compare_lost(const void *a, const void *b)
 static int find_lost(struct lw_run *run)
 {
 	struct lw_gpu_lost *lost;
+	size_t n_counted = 0;
 	int status = LW_OK;
 
 	run->gpu.lost.n = 0;
@@ -197,6 +198,9 @@ static int find_lost(struct lw_run *run)
 
 		rank->gpu.whole.sync_lost_ns += lost->exposed_ns;
 		lost->step = lw_rank_step_at(rank, lost->end_ns);
+		/* those outside of what the means are of do not bear them out */
+		if (!rank->gpu.n_steps || lw_rank_counts_at(rank, lost->end_ns))
+			run->gpu.lost.at[n_counted++] = *lost;
 		if (lost->step == LW_NONE)
 			continue;
 		/* of a place that reaches into the step before, all counts here */
@@ -205,7 +209,7 @@ static int find_lost(struct lw_run *run)
 		if (!step->excluded)
 			rank->gpu.sum.sync_lost_ns += lost->exposed_ns;
 	}
-	run->gpu.n_lost = run->gpu.lost.n;
+	run->gpu.n_lost = run->gpu.lost.n = n_counted;
 	if (run->gpu.lost.n)
 		qsort(run->gpu.lost.at, run->gpu.lost.n, sizeof(*run->gpu.lost.at), compare_lost);
 	if (run->gpu.lost.n > LW_GPU_LOST_MAX)

@@ -183,7 +183,7 @@ int main(int argc, char **argv)
 	struct lw_run *run;
 	struct lw_analysis analysis = {0};
 	struct lw_data data = {.analysis = &analysis, .generation = 1};
-	struct lw_focus focus = {LW_NONE, LW_NONE, LW_NONE, LW_NONE};
+	struct lw_focus focus = LW_FOCUS_NONE;
 	struct lw_timeline timeline = {0};
 	struct lw_view view = {&lw_view_timeline, &data, &focus, NULL, &timeline, 0};
 	struct lw_input turn = {LW_REQUEST_TURN, 0, 0, HEIGHT, WIDTH};

@@ -72,6 +72,24 @@ def test_kernels(folder):
     assert info["gpus"][0]["name"] == "NVIDIA H200" and info["gpus"][0]["pci"] == "0000:3b:00.0" and info["rows"]["kernel"] == 120, info["gpus"]
 
 
+def test_findings(folder):
+    """What a finding is worth, and where its longest place is, are figures."""
+    path = written("gpu", folder)
+    found = {one["id"]: one for one in validated("advise", path)["findings"] if not one["is_minor"]}
+    worth = [one["at_most_frac"]["value"] for one in found.values() if one["at_most_frac"]]
+    assert len(worth) >= 2 and worth == sorted(worth, reverse=True), worth
+    sync = found["gpu.sync"]
+    assert sync["at_most_frac"]["how"] == "assumed" and 0.1 < sync["at_most_frac"]["value"] < 0.2, sync
+    assert sync["rank"] == 1 and sync["step"] > 0 and sync["step_mark"] is None and sync["length_ns"] == 6000000, sync
+    assert found["horovod.fusion_cycle"]["at_most_frac"] is None and found["horovod.fusion_cycle"]["at_ns"] is None
+    # the time is that of the ruler: there the host waits
+    screen = lapwing("tui", "--dump", "timeline", "--size", "120x40", "--keys", f":rank <Space> 1 <Enter> 2 v :at <Space> {sync['at_ns'] / 1e6:.6f} <Enter> .", path)
+    assert f"into step {sync['step']})" in screen, screen
+    rows = list(csv.DictReader(io.StringIO(lapwing("tui", "--dump", "advice", "--size", "200x40", "--keys", f":write <Space> {folder}/a.csv <Enter>", path) and
+                                           open(os.path.join(folder, "a.csv")).read())))
+    assert any(row["step shorter by"].startswith("<= ") and row["sure"] == "at most" for row in rows), rows
+
+
 def test_no_kernels(folder):
     report = validated("report", written("nccl_only", folder))
     gpu = report["gpu"]
@@ -88,7 +106,7 @@ def test_no_gpu(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        for test in (test_kernels, test_no_kernels, test_no_gpu):
+        for test in (test_kernels, test_findings, test_no_kernels, test_no_gpu):
             test(folder)
             print(f"ok  {test.__name__}")
 

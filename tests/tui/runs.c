@@ -398,6 +398,20 @@ static struct make_run nccl_only(void)
 	return spec;
 }
 
+/* The program marks its steps, from 100 on, and has ranges of its own. */
+static struct make_run ranges(void)
+{
+	struct make_run spec = make_run_job(2, 6);
+
+	spec.extra_sql =
+		"INSERT INTO string VALUES(7001, 'forward'), (7002, 'optimizer');"
+		"INSERT INTO range SELECT thread_id, 810000 + seq, end_ns, end_ns, 1, NULL,"
+		" 99 + row_number() OVER (PARTITION BY thread_id ORDER BY end_ns) FROM wait;"
+		"INSERT INTO range SELECT thread_id, 820000 + seq, end_ns + 2500000, end_ns + 9000000, 3, 7001, 0 FROM wait;"
+		"INSERT INTO range SELECT thread_id, 830000 + seq, end_ns + 100000, end_ns + 2100000, 4, 7002, 0 FROM wait;";
+	return spec;
+}
+
 static struct make_run no_setting(void)
 {
 	struct make_run spec = make_run_job(2, 8);
@@ -438,6 +452,7 @@ static const struct {
 	{"no_setting", no_setting},
 	{"gpu", gpu},
 	{"nccl_only", nccl_only},
+	{"ranges", ranges},
 };
 
 bool tui_run(const char *name, struct make_run *ret_spec)

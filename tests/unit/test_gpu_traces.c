@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "analyzer/advise/advise.h"
 #include "tests/lib/run_fixture.h"
 #include "tests/unit/gpu_run.h"
 
@@ -99,6 +100,26 @@ static void what_may_have_had_to_wait_is_not_lost(void **state)
 	lw_run_free(run);
 }
 
+/* The thread that a profiler's steps are marked on is the one that its kernels are stored with: its ranges are its own all the same. */
+static void ranges_of_the_thread_that_marks_steps_are_told(void **state)
+{
+	struct lw_run *run = gpu_run_of_events(EVENT("user_annotation", "ProfilerStep#1", 1, 10, 90,
+		"") "," EVENT("cpu_op", "aten::add", 1, 20, 30, "") "," EVENT("gpu_user_annotation",
+		"aten::add", 7, 60, 20, "\"device\":0,\"stream\":7") "," CALL("cudaLaunchKernel", 1,
+		30, 5) "," KERNEL("add", 1, 7, 60, 20));
+	const struct lw_mark_name *name;
+	uint64_t n = 0;
+
+	(void)state;
+	lw_vec_foreach (name, &run->marks.names)
+		if (!strcmp(name->name, "aten::add")) {
+			n += name->n; /* not that of the stream, which repeats it */
+			assert_int_equal(name->longest_ns, 30000);
+		}
+	assert_int_equal(n, 1);
+	lw_run_free(run);
+}
+
 /* ---- public traces, as papers and other tools count them ------------------------------------------- */
 
 static bool is_there(const char *path)
@@ -113,6 +134,25 @@ static void check_us(double found_ns, double us)
 {
 	if (found_ns < us * 1000 - 50.5 || found_ns > us * 1000 + 50.5)
 		fail_msg("%.1f us, not %.1f", found_ns / 1000, us);
+}
+
+/* Half of its long gaps lie where DDP takes apart what it sends of the buffers before a forward pass; there is no loader. */
+static void check_where_the_host_was(struct lw_run *run)
+{
+	const struct lw_finding *finding, *host = NULL;
+	struct lw_advice_list list;
+
+	assert_int_equal(lw_advise(run, &list), LW_OK);
+	lw_vec_foreach (finding, &list.findings)
+		if (!strcmp(finding->id, "gpu.host"))
+			host = finding;
+	assert_non_null(host);
+	print_message("%s\n", host->text);
+	assert_non_null(strstr(host->text,
+		"in aten::unflatten_dense_tensors (in DistributedDataParallel.forward, ## forward ##) for "));
+	assert_non_null(strstr(host->text, "broadcast_buffers=False"));
+	assert_null(strstr(host->text, "DataLoader"));
+	lw_advice_list_free(&list);
 }
 
 static void resnet50_of_two_ranks(void **state)
@@ -143,6 +183,7 @@ static void resnet50_of_two_ranks(void **state)
 	/* all of it lies in its steps */
 	assert_int_equal(run->ranks.at[0].gpu.sum.exposed_ns, whole->exposed_ns);
 	assert_int_equal(run->ranks.at[0].gpu.sum.compute_ns, whole->compute_ns);
+	check_where_the_host_was(run);
 	lw_run_free(run);
 }
 
@@ -183,6 +224,7 @@ int main(void)
 		cmocka_unit_test(overlap_is_lost_where_the_host_waited_before_it_launched),
 		cmocka_unit_test(no_more_is_lost_than_the_host_waited),
 		cmocka_unit_test(what_may_have_had_to_wait_is_not_lost),
+		cmocka_unit_test(ranges_of_the_thread_that_marks_steps_are_told),
 		cmocka_unit_test(resnet50_of_two_ranks),
 		cmocka_unit_test(dlrm_of_eight_ranks),
 	};

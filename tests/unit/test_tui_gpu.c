@@ -246,6 +246,29 @@ static void find_goes_on_after_the_last_one_from_the_first(void **state)
 	end(&f);
 }
 
+/* Times in words and on the ruler are the same, on one clock and on several. */
+static void the_ruler_begins_where_words_count_from(void **state)
+{
+	struct lw_run *run = gpu_run_two_ranks();
+	struct lw_lanes lanes;
+	struct fixture f;
+
+	(void)state;
+	begin(&f, NULL);
+	for (size_t r = 0; r < 2; r++)
+		assert_int_equal(lw_run_since_ns(f.run, &f.run->ranks.at[r],
+					 f.timeline.lanes.ranks[r].origin_ns),
+			0);
+	end(&f);
+	assert_false(lw_run_is_one_clock(run));
+	assert_int_equal(lw_lanes_init(&lanes, run), LW_OK);
+	for (size_t r = 0; r < run->ranks.n; r++)
+		assert_int_equal(
+			lw_run_since_ns(run, &run->ranks.at[r], lanes.ranks[r].origin_ns), 0);
+	lw_lanes_done(&lanes);
+	lw_run_free(run);
+}
+
 static void what_is_said_of_a_kernel(void **state)
 {
 	char text[LW_TIMELINE_TEXT_BYTES];
@@ -365,6 +388,7 @@ int main(void)
 		cmocka_unit_test(a_tensor_is_exposed_while_no_kernel_computes),
 		cmocka_unit_test(next_goes_through_a_lane_and_through_all),
 		cmocka_unit_test(find_goes_on_after_the_last_one_from_the_first),
+		cmocka_unit_test(the_ruler_begins_where_words_count_from),
 		cmocka_unit_test(what_is_said_of_a_kernel),
 		cmocka_unit_test(across_clocks_the_shortest_kernel_came_last),
 		cmocka_unit_test(across_clocks_tensors_tell_who_entered_last),

@@ -363,8 +363,18 @@ static void test_the_timeline_is_written_with_the_times_that_it_shows(void **sta
 		1e6 * strtod(at + strlen("rank 0: starts at "), NULL));
 	assert_int_equal(lw_app_write(&o.app, out), LW_OK);
 	fclose(out);
-	assert_non_null(strstr(text, ",shown_start_ns,shown_end_ns\n"));
+	assert_non_null(strstr(text, ",shown_start_ns,shown_end_ns,step_mark\n"));
 	assert_non_null(strstr(text, wanted));
+	free(text);
+	close_run(&o);
+	/* with the numbers of their marks, where steps have any */
+	out = open_memstream(&text, &n);
+	open_run(&o, "ranges");
+	press(&o, "2 ]");
+	assert_int_equal(lw_app_write(&o.app, out), LW_OK);
+	fclose(out);
+	assert_non_null(strstr(text, "\n0,2,0,"));
+	assert_non_null(strstr(text, ",102\n"));
 	free(text);
 	close_run(&o);
 }

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyzer/advise/gpu_gaps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyzer/reconstruct/interval.h"
+
+enum { CLOSE_NS = 10000 }; /* from the end of a wait to the end of what was waited for */
+
+struct work { /* a kernel or a copy */
+	int64_t start_ns, end_ns;
+	int32_t launch;
+	const char *name;
+	bool is_comm;
+};
+
+struct entry { /* into an operation that nobody leaves before all have entered */
+	int64_t at_ns;
+	bool is_last;
+};
+
+struct walk {
+	const struct lw_run *run;
+	const struct lw_gpu_span *span;
+	const int32_t *last;          /* of each group: index of the rank that came last, LW_NONE */
+	struct lw_gap_places *places; /* NULL: nobody asks where the host was */
+	struct lw_intervals waits;    /* of the host */
+	lw_vec(struct entry) entries; /* of the rank, by time */
+	int64_t busy_ns;              /* until then something ran; INT64_MIN: nothing yet */
+	size_t wait;  /* the first that ends after the gap's begin, or just before */
+	size_t entry; /* the first that is not before the gap's end */
+	size_t hint;  /* of lw_gpu_span_has() */
+	size_t first; /* step in which the counted time that @hint is in began without a break */
+};
+
+static int by_time(const void *a, const void *b)
+{
+	int64_t x = ((const struct entry *)a)->at_ns, y = ((const struct entry *)b)->at_ns;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Those of operations that are known of all their ranks. */
+static int collect_entries(struct walk *walk)
+{
+	const struct lw_rank *rank = walk->span->rank;
+	const struct lw_batch *batch;
+
+	lw_vec_foreach (batch, &rank->batches) {
+		int32_t last = batch->group == LW_NONE ? LW_NONE : walk->last[batch->group];
+		struct entry entry = {lw_batch_wire(batch).start_ns, false};
+
+		if (last == LW_NONE)
+			continue;
+		entry.is_last = &walk->run->ranks.at[last] == rank;
+		if (lw_vec_push(&walk->entries, entry) < 0)
+			return LW_ERR_NOMEM;
+	}
+	if (walk->entries.n)
+		qsort(walk->entries.at, walk->entries.n, sizeof(*walk->entries.at), by_time);
+	return LW_OK;
+}
+
+static int collect_waits(struct walk *walk)
+{
+	const struct lw_rank *rank = walk->span->rank;
+	const struct lw_gpu_sync *sync;
+	const struct lw_interval *wait;
+	int status = LW_OK;
+
+	lw_vec_foreach (sync, &rank->gpu.syncs)
+		if (sync->op != LW_GPU_SYNC_STREAM_WAIT_EVENT)
+			status |= lw_intervals_add(&walk->waits, sync->start_ns, sync->end_ns);
+	lw_vec_foreach (wait, &rank->waits)
+		status |= lw_intervals_add(&walk->waits, wait->start_ns, wait->end_ns);
+	lw_intervals_unite(&walk->waits, 0);
+	return status ? LW_ERR_NOMEM : LW_OK;
+}
+
+/* How long the host waited in the gap before @end_ns. @ret_follows: or until just before it. */
+static int64_t waited_ns(struct walk *walk, int64_t end_ns, bool *ret_follows)
+{
+	const struct lw_intervals *waits = &walk->waits;
+	int64_t ns = 0;
+
+	while (walk->wait < waits->n && waits->at[walk->wait].end_ns < walk->busy_ns - CLOSE_NS)
+		walk->wait++;
+	*ret_follows = walk->wait < waits->n && waits->at[walk->wait].start_ns < walk->busy_ns;
+	for (size_t i = walk->wait; i < waits->n && waits->at[i].start_ns < end_ns; i++) {
+		int64_t from_ns = waits->at[i].start_ns, to_ns = waits->at[i].end_ns;
+
+		from_ns = from_ns > walk->busy_ns ? from_ns : walk->busy_ns;
+		to_ns = to_ns < end_ns ? to_ns : end_ns;
+		ns += to_ns > from_ns ? to_ns - from_ns : 0;
+	}
+	return ns;
+}
+
+static void keep_longest(struct lw_gap longest[LW_GAP_N_LONGEST], struct lw_gap gap)
+{
+	for (size_t i = 0; i < LW_GAP_N_LONGEST; i++) {
+		struct lw_gap old = longest[i];
+
+		if (old.name && old.end_ns - old.start_ns >= gap.end_ns - gap.start_ns)
+			continue;
+		longest[i] = gap;
+		if (!old.name)
+			return;
+		gap = old;
+	}
+}
+
+static void add_cost(
+	struct lw_gpu_idle *idle, struct walk *walk, enum lw_gap_cause cause, int64_t end_ns)
+{
+	double ns = (double)(end_ns - walk->busy_ns);
+
+	while (walk->entry < walk->entries.n && walk->entries.at[walk->entry].at_ns < end_ns)
+		walk->entry++;
+	if (walk->entry == walk->entries.n)
+		idle->free_ns[cause] += ns;
+	else if (walk->entries.at[walk->entry].is_last)
+		idle->held_ns[cause] += ns;
+}
+
+/* Of short gaps, which lie in one operator after another, what these are part of: forward, backward, optimizer. */
+static struct lw_host_where part_of(struct lw_host_where where)
+{
+	static const char backward[] =
+		"autograd::engine::evaluate_function"; /* then the operator */
+	const char *name = where.outermost ? where.outermost
+			   : where.within  ? where.within
+					   : where.in;
+
+	if (name && !strncmp(name, backward, sizeof(backward) - 1))
+		name = backward;
+	return (struct lw_host_where){.in = name};
+}
+
+/* Where the thread that launched what ended the gap was meanwhile. */
+static int add_place(struct walk *walk, enum lw_gap_cause cause, struct lw_gap *gap, uint32_t tid)
+{
+	struct lw_gap_place *place, added = {.n = 1, .ns = (double)(gap->end_ns - gap->start_ns)};
+
+	if (!walk->places || cause >= LW_GAP_AFTER_WAIT)
+		return LW_OK;
+	if (lw_host_ranges_find(
+		    &walk->places->ranges, gap->start_ns, gap->end_ns, tid, &gap->where) < 0)
+		return LW_ERR_NOMEM;
+	added.where = cause == LW_GAP_LAUNCHING ? part_of(gap->where) : gap->where;
+	lw_vec_foreach (place, &walk->places->of[cause])
+		if (place->where.in == added.where.in &&
+			place->where.within == added.where.within) {
+			place->n++;
+			place->ns += added.ns;
+			return LW_OK;
+		}
+	return lw_vec_push(&walk->places->of[cause], added);
+}
+
+static int add_gap(struct lw_gpu_idle *idle, struct walk *walk, const struct work *work)
+{
+	const struct lw_gpu_rank *gpu = &walk->span->rank->gpu;
+	int64_t gap_ns = work->start_ns - walk->busy_ns, wait_ns;
+	enum lw_gap_cause cause = gap_ns < LW_GAP_SHORT_NS ? LW_GAP_LAUNCHING : LW_GAP_AWAY;
+	struct lw_gap gap = {walk->busy_ns, work->start_ns, work->name, {0}};
+	bool follows;
+
+	if (work->is_comm)
+		return LW_OK;
+	if (work->launch == LW_NONE) {
+		idle->n_unknown++;
+		return LW_OK;
+	}
+	if (gpu->launches.at[work->launch].start_ns <= walk->busy_ns)
+		return LW_OK; /* it waited for something on the device */
+	wait_ns = waited_ns(walk, work->start_ns, &follows);
+	if (2 * wait_ns >= gap_ns || (cause == LW_GAP_LAUNCHING && follows))
+		cause = LW_GAP_AFTER_WAIT;
+	idle->n[cause]++;
+	idle->ns[cause] += (double)gap_ns;
+	add_cost(idle, walk, cause, work->start_ns);
+	if (add_place(walk, cause, &gap, gpu->launches.at[work->launch].tid) < 0)
+		return LW_ERR_NOMEM;
+	keep_longest(idle->longest[cause], gap);
+	return LW_OK;
+}
+
+/* Of kernel @k and copy @c the one that began earlier. */
+static bool next_work(const struct lw_run *run, const struct lw_gpu_rank *gpu, size_t *k, size_t *c,
+	struct work *ret_work)
+{
+	const struct lw_kernel *kernel = *k < gpu->kernels.n ? &gpu->kernels.at[*k] : NULL;
+	const struct lw_copy *copy = *c < gpu->copies.n ? &gpu->copies.at[*c] : NULL;
+
+	if (kernel && (!copy || kernel->start_ns <= copy->start_ns)) {
+		*ret_work = (struct work){kernel->start_ns, kernel->end_ns, kernel->launch,
+			run->gpu.names.at[kernel->name].name,
+			kernel->gpu_class == LW_GPU_COMMUNICATION};
+		++*k;
+		return true;
+	}
+	if (copy) {
+		*ret_work = (struct work){copy->start_ns, copy->end_ns, copy->launch,
+			lw_copy_op_name(copy->op), false};
+		++*c;
+	}
+	return copy != NULL;
+}
+
+/* What lies before counted time is none of it: between two windows of a profiler nothing idles. */
+static void leave_out_pause(struct walk *walk)
+{
+	const struct lw_gpu_span *span = walk->span;
+	const struct lw_step *steps = span->rank->steps.at;
+
+	if (span->times == &span->rank->gpu.whole || walk->busy_ns == INT64_MIN)
+		return;
+	for (size_t s = walk->first; s < walk->hint; s++)
+		if (steps[s].excluded || steps[s].end_ns != steps[s + 1].start_ns)
+			walk->first = s + 1;
+	if (walk->busy_ns < steps[walk->first].start_ns)
+		walk->busy_ns = steps[walk->first].start_ns;
+}
+
+int lw_gpu_gaps(const struct lw_run *run, const struct lw_gpu_span *span, const int32_t *last,
+	struct lw_gpu_idle *idle, struct lw_gap_places *places)
+{
+	const struct lw_gpu_rank *gpu = &span->rank->gpu;
+	struct walk walk = {
+		.run = run, .span = span, .last = last, .places = places, .busy_ns = INT64_MIN};
+	size_t k = 0, c = 0, n_kernels = 0;
+	struct work work;
+	int status = collect_waits(&walk) | collect_entries(&walk) ? LW_ERR_NOMEM : LW_OK;
+
+	*idle = (struct lw_gpu_idle){0};
+	while (status == LW_OK && next_work(run, gpu, &k, &c, &work)) {
+		if (lw_gpu_span_has(span, work.start_ns, &walk.hint)) {
+			bool computes = k > n_kernels && !work.is_comm;
+
+			idle->n_kernels += computes;
+			idle->kernel_ns += computes ? (double)(work.end_ns - work.start_ns) : 0;
+			leave_out_pause(&walk);
+			if (walk.busy_ns != INT64_MIN && work.start_ns > walk.busy_ns)
+				status = add_gap(idle, &walk, &work);
+		}
+		n_kernels = k;
+		if (work.end_ns > walk.busy_ns)
+			walk.busy_ns = work.end_ns;
+	}
+	lw_vec_free(&walk.waits);
+	lw_vec_free(&walk.entries);
+	return status;
+}
+
+void lw_gap_places_free(struct lw_gap_places *places)
+{
+	for (int i = 0; i < LW_GAP_AFTER_WAIT; i++)
+		lw_vec_free(&places->of[i]);
+	lw_host_ranges_free(&places->ranges);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report_answer.c - what people ask first: how long a step is, how much of it is exposed, who is late, what to change. */
+#include "analyzer/emit/report_answer.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "analyzer/emit/flows.h"
+#include "analyzer/emit/gpu.h"
+#include "analyzer/emit/wrap.h"
+#include "base/units.h"
+
+static const double negligible_frac = 0.005; /* of the exposed time: not worth a word */
+
+static void print_paragraph(FILE *out, const char *text)
+{
+	fputs("  ", out);
+	lw_print_wrapped(out, 2, 2, text);
+}
+
+static void print_job(FILE *out, const struct lw_analysis *analysis)
+{
+	lw_print_wrapped(out, 2, 0, analysis->brief.job);
+	fputc('\n', out);
+}
+
+static double mean_step_ns(const struct lw_summary *summary)
+{
+	double sum_ns = 0;
+
+	for (size_t r = 0; r < summary->ranks.n; r++)
+		sum_ns += summary->ranks.at[r].step_ns.value;
+	return sum_ns / (double)summary->ranks.n;
+}
+
+static void print_exposed(FILE *out, const struct lw_summary *summary)
+{
+	const struct lw_exposed exposed = lw_summary_exposed(summary, NULL);
+	const struct {
+		enum lw_exposed_part part;
+		const char *what;
+	} causes[] = {
+		{LW_EXPOSED_AGREE, "for slower ranks and to agree"},
+		{LW_EXPOSED_WAIT, "for the cycle or behind other operations"},
+		{LW_EXPOSED_WIRE,
+			exposed.has_waits
+				? "in collectives: on the wire, or waiting for ranks that came later"
+				: "on the wire"},
+		{LW_EXPOSED_MISC, "in copies and set-up"},
+	};
+	char text[512], number[LW_UNIT_TEXT_BYTES], mean[LW_UNIT_TEXT_BYTES];
+	const char *separator = ":";
+	int n;
+
+	if (isnan(summary->exposed_ns.value)) {
+		snprintf(text, sizeof(text), "Exposed communication: not known (%s).",
+			summary->exposed_ns.why);
+		print_paragraph(out, text);
+		return;
+	}
+	n = snprintf(text, sizeof(text), "Exposed communication: %s%s of the mean %s (%.0f %%)",
+		summary->exposed_ns.how == LW_ASSUMED ? "at most " : "",
+		lw_ns_format(summary->exposed_ns.value, number),
+		lw_ns_format(mean_step_ns(summary), mean), 100 * summary->exposed_frac.value);
+	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+		double ns = exposed.part_ns[causes[i].part];
+
+		if (!(ns >= negligible_frac * summary->exposed_ns.value))
+			continue;
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s %s %s", separator,
+			lw_ns_format(ns, number), causes[i].what);
+		separator = ",";
+	}
+	snprintf(text + n, sizeof(text) - (size_t)n, ".");
+	print_paragraph(out, text);
+}
+
+bool lw_report_is_late_by_kernels(const struct lw_run *run)
+{
+	return run->is_plain && run->gpu.has_kernels;
+}
+
+/* What no setting of the framework can mend, said where people look for what to change. */
+static void print_late_rank(FILE *out, const struct lw_run *run, const struct lw_summary *summary)
+{
+	const struct lw_straggler *straggler, *latest = NULL;
+	char late[LW_UNIT_TEXT_BYTES], steps[48], text[LW_ADVICE_TEXT_BYTES + 16];
+	char words[LW_ADVICE_TEXT_BYTES];
+
+	if (lw_report_is_late_by_kernels(run)) {
+		snprintf(text, sizeof(text), "Late rank: %s.", lw_advise_late_text(run, words));
+		if (*words)
+			print_paragraph(out, text);
+		return;
+	}
+	lw_vec_foreach (straggler, &summary->stragglers)
+		if ((straggler->is_persistent ||
+			    (summary->n_steps == 1 && straggler->steps_frac == 1)) &&
+			(!latest || straggler->late_ns.value > latest->late_ns.value))
+			latest = straggler;
+	if (!latest)
+		return;
+	snprintf(steps, sizeof(steps), "in %.0f %% of the steps", 100 * latest->steps_frac);
+	snprintf(text, sizeof(text),
+		"Late rank: rank %d computes longest %s, then %s more than the first: the others wait for it, which settings of the communication seldom change; look at its input, its device, its neighbours, the cores that it has.",
+		latest->rank, summary->n_steps == 1 ? "in the one step that counts" : steps,
+		lw_ns_or_unknown(latest->last_ns, late));
+	print_paragraph(out, text);
+}
+
+static void print_idle_gpu(FILE *out, const struct lw_run *run)
+{
+	char text[LW_GPU_TEXT_BYTES];
+
+	if (*lw_gpu_idle_text(run, text))
+		print_paragraph(out, text);
+}
+
+static void print_slow_link(FILE *out, const struct lw_run *run)
+{
+	char link[LW_NET_WORDS_BYTES], text[LW_NET_WORDS_BYTES + 16];
+
+	if (!*lw_net_slow_text(run, link))
+		return;
+	snprintf(text, sizeof(text), "Slow link: %s.", link);
+	print_paragraph(out, text);
+}
+
+static void print_hang(FILE *out, const struct lw_run *run)
+{
+	char hung[LW_UNIT_TEXT_BYTES], text[200];
+
+	if (!run->n_hung_ranks)
+		return;
+	snprintf(text, sizeof(text),
+		"Hang: at the end %u of %d ranks waited for operations that were never carried to an end, %s at most; the rest is of before that.",
+		run->n_hung_ranks, run->size, lw_ns_format((double)run->hung_ns, hung));
+	print_paragraph(out, text);
+}
+
+/* What is found and not said above, each by what it is worth at most. */
+static void print_change(FILE *out, const struct lw_advice_list *list)
+{
+	char text[LW_ADVICE_TEXT_BYTES], change[LW_ADVICE_TEXT_BYTES + 64];
+	const struct lw_finding *finding;
+	size_t n_more = lw_advise_n_more(list), n;
+
+	fputs("  To change: ", out);
+	n = (size_t)snprintf(change, sizeof(change), "%s", lw_advise_top_line(list, text));
+	/* the first is in the line above, the others are below it */
+	for (size_t i = 1; n_more && lw_advise_bounded(list, i); i++)
+		n_more--;
+	if (n_more)
+		snprintf(change + n, sizeof(change) - n, " (%zu more: `lapwing advise`)", n_more);
+	lw_print_wrapped(out, 2, 13, change);
+	for (size_t i = 1; (finding = lw_advise_bounded(list, i)); i++) {
+		fputs("    ", out);
+		lw_print_wrapped(out, 6, 4, lw_advise_bound_line(finding, text));
+	}
+}
+
+static void print_no_steps(FILE *out, const struct lw_analysis *analysis)
+{
+	const struct lw_run *run = analysis->run;
+	char text[256];
+
+	print_paragraph(out,
+		*run->marks.why                 ? run->marks.why
+		: *lw_flows_headline(run, text) ? text
+		: run->is_profile
+			? "No training step was found: the trace has no ProfilerStep marks (call step() of the profiler in each iteration), and its operations do not recur often enough. What was recorded is below."
+			: "No training step was found: no gradient came twice. What was recorded is below.");
+	print_idle_gpu(out, run);
+	print_slow_link(out, run);
+	if (lw_advise_bounded(&analysis->advice, 0))
+		print_change(out, &analysis->advice);
+	fputc('\n', out);
+}
+
+void lw_report_answer(FILE *out, const struct lw_analysis *analysis)
+{
+	const struct lw_summary *summary = &analysis->summary;
+	char step[LW_UNIT_TEXT_BYTES], low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
+	char text[256];
+	size_t n;
+
+	print_job(out, analysis);
+	print_hang(out, analysis->run);
+	if (analysis->run->is_cut_off)
+		print_paragraph(out,
+			"Cut off: a trace of this run stops in its middle. What came after that is missing, and what is said below is of the rest alone.");
+	if (!summary->n_steps) {
+		print_no_steps(out, analysis);
+		return;
+	}
+	n = (size_t)snprintf(text, sizeof(text),
+		summary->n_steps == 1 ? "A step takes %s (of %zu step%s"
+				      : "A step takes %s (middle half of %zu%s",
+		lw_ns_format(summary->step_ns.value, step), summary->n_steps,
+		lw_run_diag_text(analysis->run, LW_STEP_TWO_LENGTHS) ? ", which are of two lengths"
+								     : "");
+	if (!isnan(summary->step_ns.low))
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "; 95 %%: %s to %s",
+			lw_ns_format(summary->step_ns.low, low),
+			lw_ns_format(summary->step_ns.high, high));
+	snprintf(text + n, sizeof(text) - n, ").");
+	print_paragraph(out, text);
+	print_exposed(out, summary);
+	print_idle_gpu(out, analysis->run);
+	print_slow_link(out, analysis->run);
+	print_late_rank(out, analysis->run, summary);
+	print_change(out, &analysis->advice);
+	fputc('\n', out);
+}
