@@ -190,6 +190,23 @@ static bool say_moved(const struct subject *s, bool is_send, char *text)
 	return *text != 0;
 }
 
+bool lw_timeline_moved_line(const struct lw_timeline *timeline, const struct lw_batch *batch,
+	size_t n, char text[LW_TIMELINE_TEXT_BYTES])
+{
+	const struct lw_run *run = timeline->lanes.run;
+	const struct lw_rank *rank = &run->ranks.at[timeline->rank];
+	struct subject s = {.run = run, .rank = rank};
+
+	text[0] = 0;
+	if (batch->nccl_op == LW_NONE)
+		return false;
+	s.nccl_op = &rank->gpu.nccl_ops.at[batch->nccl_op];
+	if (say_moved(&s, true, text) && n == 0)
+		return true;
+	n -= *text != 0;
+	return say_moved(&s, false, text) && n == 0;
+}
+
 /* What else ran while it did: hidden, or exposed. */
 static void say_beside(const struct lw_timeline *timeline, const struct subject *s, char *text)
 {

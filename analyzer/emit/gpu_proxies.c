@@ -13,11 +13,6 @@
 enum { MAX_LINKS = 16 };
 #define NOT_RECORDED "that end was not recorded"
 
-static double of_message(double sum, double n_messages)
-{
-	return n_messages > 0 ? sum / n_messages : (double)NAN;
-}
-
 static double link_bytes(const struct lw_nccl_link *link)
 {
 	return fmax(link->sent.bytes, link->received.bytes) / link->n_steps;
@@ -45,18 +40,6 @@ static const char *rank_text(const struct lw_run *run, int32_t rank, char text[1
 	return text;
 }
 
-/* Waits are recorded to a microsecond. */
-static const char *wait_text(double sum_ns, double n_messages, char text[LW_UNIT_TEXT_BYTES])
-{
-	double ns = of_message(sum_ns, n_messages);
-
-	if (ns < 1000) {
-		snprintf(text, LW_UNIT_TEXT_BYTES, "< 1 us");
-		return text;
-	}
-	return lw_ns_or_unknown(ns, text);
-}
-
 static void print_link(FILE *out, const struct lw_run *run, const struct lw_nccl_link *link)
 {
 	const struct lw_nccl_side *sent = &link->sent, *received = &link->received;
@@ -67,12 +50,12 @@ static void print_link(FILE *out, const struct lw_run *run, const struct lw_nccl
 		rank_text(run, link->from, rank[0]), rank_text(run, link->to, rank[1]),
 		lw_bytes_format(link_bytes(link), unit[0]),
 		fmax(sent->n_messages, received->n_messages) / link->n_steps,
-		wait_text(sent->gpu_ns, sent->n_messages, unit[1]),
-		wait_text(sent->peer_ns, sent->n_messages, unit[2]),
-		wait_text(sent->wire_ns, sent->n_messages, unit[3]),
-		wait_text(received->peer_ns, received->n_messages, unit[4]),
-		wait_text(received->gpu_ns, received->n_messages, unit[5]), *name ? "  " : "",
-		name);
+		lw_nccl_wait_text(sent->gpu_ns, sent->n_messages, unit[1]),
+		lw_nccl_wait_text(sent->peer_ns, sent->n_messages, unit[2]),
+		lw_nccl_wait_text(sent->wire_ns, sent->n_messages, unit[3]),
+		lw_nccl_wait_text(received->peer_ns, received->n_messages, unit[4]),
+		lw_nccl_wait_text(received->gpu_ns, received->n_messages, unit[5]),
+		*name ? "  " : "", name);
 }
 
 static void print_paragraph(FILE *out, const char *text)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyzer/reconstruct/nccl_words.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/units.h"
 
 const char *lw_nccl_slow_text(
 	const struct lw_run *run, const struct lw_nccl_links *links, char text[LW_GPU_TEXT_BYTES])
@@ -56,6 +55,16 @@ const char *lw_nccl_link_name(const struct lw_run *run, const struct lw_nccl_lin
 		link->has_nics         ? "several NICs"
 		: link->nic != LW_NONE ? run->nics.at[link->nic].name
 				       : "");
+	return text;
+}
+
+const char *lw_nccl_wait_text(double sum_ns, double n_messages, char text[LW_UNIT_TEXT_BYTES])
+{
+	double ns = n_messages > 0 ? sum_ns / n_messages : (double)NAN;
+
+	if (!(ns < 1000))
+		return lw_ns_or_unknown(ns, text);
+	snprintf(text, LW_UNIT_TEXT_BYTES, "< 1 us");
 	return text;
 }
 
@@ -117,18 +126,18 @@ const char *lw_nccl_moved_text(const struct lw_run *run, const struct lw_rank *r
 		snprintf(peer, sizeof(peer), "rank %d", lw_run_rank_number(run, most->peer));
 	else
 		snprintf(peer, sizeof(peer), "%d of its communicator", most->comm_peer);
-	n_messages = most->n_messages ? (double)most->n_messages : 1;
+	n_messages = (double)most->n_messages;
 	n = (size_t)snprintf(text, LW_GPU_TEXT_BYTES,
 		"%s %s %s %s on %u channel%s, %llu message%s; of one: ",
 		is_send ? "sent" : "received", lw_bytes_format((double)most->bytes, bytes),
 		is_send ? "to" : "from", peer, most->n_proxies, most->n_proxies == 1 ? "" : "s",
 		(unsigned long long)most->n_messages, most->n_messages == 1 ? "" : "s");
-	lw_ns_format(most->gpu_ns / n_messages, unit[0]);
-	lw_ns_format(most->peer_ns / n_messages, unit[1]);
+	lw_nccl_wait_text(most->gpu_ns, n_messages, unit[0]);
+	lw_nccl_wait_text(most->peer_ns, n_messages, unit[1]);
 	if (is_send)
 		snprintf(text + n, LW_GPU_TEXT_BYTES - n,
 			"GPU not ready %s, receiver not ready %s, on the network %s", unit[0],
-			unit[1], lw_ns_format(most->wire_ns / n_messages, unit[2]));
+			unit[1], lw_nccl_wait_text(most->wire_ns, n_messages, unit[2]));
 	else
 		snprintf(text + n, LW_GPU_TEXT_BYTES - n,
 			"asked for and not there %s, GPU had not taken it %s", unit[1], unit[0]);
@@ -137,5 +146,8 @@ const char *lw_nccl_moved_text(const struct lw_run *run, const struct lw_rank *r
 	if (n_peers > 1)
 		snprintf(text + n, LW_GPU_TEXT_BYTES - n, "; likewise %zu more rank%s", n_peers - 1,
 			n_peers == 2 ? "" : "s");
+	n = strlen(text);
+	if (rank->gpu.nccl_ops.at[op].group)
+		snprintf(text + n, LW_GPU_TEXT_BYTES - n, "; other calls of its group apart");
 	return text;
 }

@@ -401,6 +401,23 @@ static void what_carried_it_is_the_connection_of_its_process(void **state)
 	lw_run_free(run);
 }
 
+static void of_several_peers_the_one_with_most_is_said(void **state)
+{
+	struct lw_run *run = load(
+		"UPDATE nccl_op SET group_serial = 9 WHERE serial = 5;"
+		"INSERT INTO nccl_proxy SELECT thread_id, seq + 800000, start_ns, end_ns, 1, serial, 8, 0, 3, 1, 0, 0, 0"
+		" FROM nccl_proxy WHERE thread_id = 2 AND op = 1 AND serial IN (4, 5) AND channel = 0;");
+	char text[LW_GPU_TEXT_BYTES];
+
+	(void)state;
+	assert_says(lw_nccl_moved_text(run, &run->ranks.at[0], 3, true, text),
+		"sent 1 MiB to rank 1 on 2 channels, 16 messages; of one: GPU not ready 5 us, receiver not ready 2 us, on the network 20 us; likewise 1 more rank");
+	assert_null(strstr(text, "group"));
+	assert_says(lw_nccl_moved_text(run, &run->ranks.at[0], 4, true, text),
+		"; likewise 1 more rank; other calls of its group apart");
+	lw_run_free(run);
+}
+
 static void a_number_that_two_queue_pairs_had_is_neither(void **state)
 {
 	static char sql[4096];
@@ -472,6 +489,7 @@ int main(void)
 		cmocka_unit_test(operations_that_one_end_does_not_have_are_not_compared),
 		cmocka_unit_test(a_peer_that_no_communicator_names_is_not_known),
 		cmocka_unit_test(what_carried_it_is_the_connection_of_its_process),
+		cmocka_unit_test(of_several_peers_the_one_with_most_is_said),
 		cmocka_unit_test(a_number_that_two_queue_pairs_had_is_neither),
 		cmocka_unit_test(lines_are_no_wider_than_a_page),
 		cmocka_unit_test(a_run_without_proxies_has_no_such_part),

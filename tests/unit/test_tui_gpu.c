@@ -310,6 +310,37 @@ static void details_say_what_proxies_moved(void **state)
 	end(&f);
 }
 
+/* Where no kernel was recorded: operations of NCCL are the collectives. */
+static void details_of_a_collective_say_it_too(void **state)
+{
+	static char sql[MAKE_GPU_SQL_BYTES];
+	char text[LW_TIMELINE_TEXT_BYTES];
+	struct make_run spec = make_run_job(2, 8);
+	struct make_gpu gpu = make_gpu_job();
+	struct lw_timeline timeline = {.group = 0};
+	struct lw_run *run;
+	size_t n_sent = 0;
+
+	(void)state;
+	spec.transport = LW_TRANSPORT_NCCL;
+	spec.extra_sql = make_gpu_sql(&gpu,
+		"DELETE FROM kernel; DELETE FROM launch; DELETE FROM gpu_sync; DELETE FROM copy; DELETE FROM batch; DELETE FROM batch_tensor;"
+		"DELETE FROM ready; DELETE FROM wait; DELETE FROM cycle; DELETE FROM collective; UPDATE process SET framework = 0;"
+		"INSERT INTO nccl_proxy SELECT thread_id, 1000000 + seq, start_ns, end_ns, 1, serial, 65536, 1, 0, 1, 5000, 2000, 20000 FROM nccl_op WHERE thread_id = 2;",
+		sql);
+	run = run_fixture_analyze(&spec);
+	assert_int_equal(lw_lanes_init(&timeline.lanes, run), LW_OK);
+	for (size_t n = 0; lw_timeline_details_line(&timeline, n, text); n++)
+		n_sent += !strcmp(text,
+			"sent 64 KiB to 1 of its communicator on 1 channel, 1 message; of one: GPU not ready 5 us, receiver not ready 2 us, on the network 20 us");
+	assert_int_equal(n_sent, 1);
+	timeline.rank = 1; /* which recorded none */
+	for (size_t n = 0; lw_timeline_details_line(&timeline, n, text); n++)
+		assert_null(strstr(text, "message"));
+	lw_lanes_done(&timeline.lanes);
+	lw_run_free(run);
+}
+
 static void csv_has_a_line_for_each_that_is_shown(void **state)
 {
 	static char csv[1 << 16];
@@ -401,6 +432,7 @@ int main(void)
 		cmocka_unit_test(across_clocks_the_shortest_kernel_came_last),
 		cmocka_unit_test(across_clocks_tensors_tell_who_entered_last),
 		cmocka_unit_test(details_say_what_proxies_moved),
+		cmocka_unit_test(details_of_a_collective_say_it_too),
 		cmocka_unit_test(csv_has_a_line_for_each_that_is_shown),
 	};
 
