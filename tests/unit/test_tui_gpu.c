@@ -319,24 +319,31 @@ static void details_of_a_collective_say_it_too(void **state)
 	struct make_gpu gpu = make_gpu_job();
 	struct lw_timeline timeline = {.group = 0};
 	struct lw_run *run;
-	size_t n_sent = 0;
+	size_t n_sent = 0, n_received = 0;
 
 	(void)state;
 	spec.transport = LW_TRANSPORT_NCCL;
 	spec.extra_sql = make_gpu_sql(&gpu,
 		"DELETE FROM kernel; DELETE FROM launch; DELETE FROM gpu_sync; DELETE FROM copy; DELETE FROM batch; DELETE FROM batch_tensor;"
 		"DELETE FROM ready; DELETE FROM wait; DELETE FROM cycle; DELETE FROM collective; UPDATE process SET framework = 0;"
-		"INSERT INTO nccl_proxy SELECT thread_id, 1000000 + seq, start_ns, end_ns, 1, serial, 65536, 1, 0, 1, 5000, 2000, 20000 FROM nccl_op WHERE thread_id = 2;",
+		"INSERT INTO nccl_proxy SELECT thread_id, 1000000 + seq, start_ns, end_ns, 1, serial, 65536, 1, 0, 1, 5000, 2000, 20000 FROM nccl_op WHERE thread_id = 2;"
+		"INSERT INTO nccl_proxy SELECT thread_id, 2000000 + seq, start_ns, end_ns, 2, serial, 65536, 1, 0, 1, 4000, 25000, 0 FROM nccl_op WHERE thread_id IN (2, 4);",
 		sql);
 	run = run_fixture_analyze(&spec);
 	assert_int_equal(lw_lanes_init(&timeline.lanes, run), LW_OK);
-	for (size_t n = 0; lw_timeline_details_line(&timeline, n, text); n++)
+	for (size_t n = 0; lw_timeline_details_line(&timeline, n, text); n++) {
 		n_sent += !strcmp(text,
 			"sent 64 KiB to 1 of its communicator on 1 channel, 1 message; of one: GPU not ready 5 us, receiver not ready 2 us, on the network 20 us");
+		n_received += strstr(text, "received 64 KiB from 1 of its") != NULL;
+	}
 	assert_int_equal(n_sent, 1);
-	timeline.rank = 1; /* which recorded none */
-	for (size_t n = 0; lw_timeline_details_line(&timeline, n, text); n++)
-		assert_null(strstr(text, "message"));
+	assert_int_equal(n_received, 1);
+	timeline.rank = 1; /* which sent nothing */
+	for (size_t n = 0; lw_timeline_details_line(&timeline, n, text); n++) {
+		assert_null(strstr(text, "sent "));
+		n_received += strstr(text, "received 64 KiB from 1 of its") != NULL;
+	}
+	assert_int_equal(n_received, 2);
 	lw_lanes_done(&timeline.lanes);
 	lw_run_free(run);
 }
