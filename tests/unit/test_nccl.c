@@ -384,10 +384,9 @@ static void *start_v5(void *context, uint64_t kind, uint64_t parent, struct lw_n
 }
 
 /* A proxy of @context with @parent that started and ended. Return: the operation that its record is of. */
-static uint64_t serial_of_proxy(void *context, uint64_t parent)
+static uint64_t serial_of_proxy_of(int pid, void *context, uint64_t parent)
 {
-	struct lw_nccl_event_v6 event = {
-		.proxy_op = {.pid = (int)getpid(), .peer = 1, .n_steps = 1}};
+	struct lw_nccl_event_v6 event = {.proxy_op = {.pid = pid, .peer = 1, .n_steps = 1}};
 	const struct lw_event *record;
 
 	rig_clear();
@@ -395,6 +394,11 @@ static uint64_t serial_of_proxy(void *context, uint64_t parent)
 	record = rig_nth(LW_EV_NCCL_PROXY, 0);
 	assert_non_null(record);
 	return record->nccl_proxy.serial;
+}
+
+static uint64_t serial_of_proxy(void *context, uint64_t parent)
+{
+	return serial_of_proxy_of((int)getpid(), context, parent);
 }
 
 static uint64_t start_coll(void *context)
@@ -424,6 +428,7 @@ static void a_proxy_of_another_process_with_our_pid_is_not_ours(void **state)
 		assert_true(serial_of_proxy(context, handle ^ UINT64_C(1) << bit) == 0);
 	assert_true(serial_of_proxy(context, lw_nccl_handle(LW_NCCL_HANDLE_OP, serial)) == 0);
 	assert_true(serial_of_proxy(NULL, handle) == 0);
+	assert_true(serial_of_proxy_of((int)getpid() + 1, context, handle) == 0);
 	rig_clear();
 	ncclProfiler_v5.stop((void *)(uintptr_t)handle);
 	ncclProfiler_v5.finalize(context);
