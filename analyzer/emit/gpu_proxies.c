@@ -10,7 +10,7 @@
 #include "analyzer/reconstruct/nccl_words.h"
 #include "base/units.h"
 
-enum { MAX_LINKS = 16 };
+enum { MAX_LINKS = 16, MAX_BY_STEP = 8192 };
 #define NOT_RECORDED "that end was not recorded"
 
 static double link_bytes(const struct lw_nccl_link *link)
@@ -79,7 +79,7 @@ static void print_links(
 	if (n > MAX_LINKS)
 		qsort(order, n, sizeof(*order), by_bytes);
 	fprintf(out, "  %4s %4s %9s %7s %9s %8s %8s %8s %8s\n", "from", "to",
-		links->has_steps ? "B a step" : "bytes", "msgs", "gpu late", "refused", "network",
+		links->has_steps ? "B a step" : "bytes", "msgs", "gpu late", "unasked", "network",
 		"awaited", "gpu busy");
 	for (size_t i = 0; i < n && n_shown < MAX_LINKS; i++) {
 		const struct lw_nccl_link *link = order[i];
@@ -116,7 +116,7 @@ void lw_gpu_proxies_text(const struct lw_run *run, int32_t only_rank, FILE *out)
 	if (links.at.n) {
 		print_links(run, &links, only_rank, out);
 		print_paragraph(out,
-			"Mean of a message, of which 8 may be under way at once. Sender: gpu late: its GPU had not made it; refused: the receiver had not asked for it; network: handed over and not done. Receiver: awaited: asked for and not there, as the sender is late or the network slow; gpu busy: its GPU had not taken it.");
+			"Mean of a message, of which 8 may be under way at once. Sender: gpu late: its GPU had not made it; unasked: the receiver had not asked for it; network: handed over and not done. Receiver: awaited: asked for and not there, as the sender is late or the network slow; gpu busy: its GPU had not taken it.");
 	}
 	lw_vec_foreach (link, &links.at)
 		why = why ? why : link->why;
@@ -199,6 +199,45 @@ static void put_link(
 	lw_json_object_end(json);
 }
 
+static void put_ns(
+	struct lw_json *json, const char *key, const struct lw_nccl_side *side, double sum)
+{
+	put_mean(json, key, sum, side->n_messages, NOT_RECORDED);
+}
+
+static void put_step(
+	struct lw_json *json, const struct lw_run *run, const struct lw_nccl_link *link)
+{
+	lw_json_object(json, NULL);
+	lw_json_int(json, "step", link->step);
+	put_rank(json, run, "from", link->from);
+	put_rank(json, run, "to", link->to);
+	lw_json_int(json, "bytes", (int64_t)fmax(link->sent.bytes, link->received.bytes));
+	lw_json_int(json, "n_messages",
+		(int64_t)fmax(link->sent.n_messages, link->received.n_messages));
+	put_ns(json, "sender_gpu_wait_ns", &link->sent, link->sent.gpu_ns);
+	put_ns(json, "sender_peer_wait_ns", &link->sent, link->sent.peer_ns);
+	put_ns(json, "sender_network_ns", &link->sent, link->sent.wire_ns);
+	put_ns(json, "receiver_peer_wait_ns", &link->received, link->received.peer_ns);
+	put_ns(json, "receiver_gpu_wait_ns", &link->received, link->received.gpu_ns);
+	lw_json_object_end(json);
+}
+
+static int put_steps(struct lw_json *json, const struct lw_run *run)
+{
+	const struct lw_nccl_link *link;
+	struct lw_nccl_links links;
+	int status = lw_nccl_links_by_step(run, MAX_BY_STEP, &links);
+
+	lw_json_int(json, "n_by_step", (int64_t)links.n);
+	lw_json_array(json, "by_step");
+	lw_vec_foreach (link, &links.at)
+		put_step(json, run, link);
+	lw_json_array_end(json);
+	lw_nccl_links_done(&links);
+	return status;
+}
+
 int lw_gpu_proxies_json(struct lw_json *json, const struct lw_run *run)
 {
 	const struct lw_nccl_link *link;
@@ -228,6 +267,8 @@ int lw_gpu_proxies_json(struct lw_json *json, const struct lw_run *run)
 		json, run, "slow_to", links.slow == LW_NONE ? LW_NONE : links.at.at[links.slow].to);
 	lw_json_string(json, "late", *lw_nccl_late_text(run, &links, text) ? text : NULL);
 	put_rank(json, run, "late_rank", links.late);
+	if (status == LW_OK)
+		status = put_steps(json, run);
 	lw_json_object_end(json);
 	lw_nccl_links_done(&links);
 	return status;

@@ -68,7 +68,8 @@ const struct lw_nccl_carrier *lw_nccl_carriers_of(
 
 /* ---- sums ------------------------------------------------------------------------------------------ */
 
-struct entry { /* the proxies of an operation at one end of a link */
+struct entry {        /* the proxies of an operation at one end of a link */
+	int32_t step; /* LW_NONE = all of them together */
 	int32_t from, to;
 	int64_t comm_key;
 	int32_t rank;
@@ -76,13 +77,17 @@ struct entry { /* the proxies of an operation at one end of a link */
 };
 
 struct entries {
-	lw_vec(struct entry) at; /* by link, communicator, sends first, operation */
+	lw_vec(struct entry) at; /* by step, link, communicator, sends first, operation */
+	bool are_by_step;
+	uint64_t most; /* links to be kept */
 };
 
 static int compare_entry(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 
+	if (x->step != y->step)
+		return x->step < y->step ? -1 : 1;
 	if (x->from != y->from)
 		return x->from < y->from ? -1 : 1;
 	if (x->to != y->to)
@@ -127,15 +132,22 @@ static int collect(const struct lw_run *run, struct entries *entries, struct lw_
 		const struct lw_nccl_proxy *proxy;
 
 		lw_vec_foreach (proxy, &rank->gpu.nccl_proxies) {
-			struct entry entry = {proxy->is_send ? r : proxy->peer,
+			struct entry entry = {LW_NONE, proxy->is_send ? r : proxy->peer,
 				proxy->is_send ? proxy->peer : r, 0, r, proxy};
 			struct lw_nccl_side side = side_of(proxy);
+			const struct lw_nccl_call *op;
 
 			if (proxy->op == LW_NONE) {
 				add_side(&links->other, &side);
 				continue;
 			}
-			entry.comm_key = rank->gpu.nccl_ops.at[proxy->op].comm_key;
+			op = &rank->gpu.nccl_ops.at[proxy->op];
+			entry.comm_key = op->comm_key;
+			if (entries->are_by_step) /* as lw_nccl_is_counted() */
+				entry.step = lw_rank_step_at(rank,
+					op->kernel == LW_NONE ? op->start_ns : op->kernel_start_ns);
+			if (entries->are_by_step && entry.step == LW_NONE)
+				continue;
 			if (lw_vec_push(&entries->at, entry) < 0)
 				return LW_ERR_NOMEM;
 		}
@@ -218,13 +230,18 @@ static void add_pair(const struct lw_run *run, const struct entry *sent,
 	add_both(&link->half[half_of(run, sent)].both, &both);
 }
 
+static bool is_of_link(const struct entry *entry, const struct lw_nccl_link *link)
+{
+	return entry->step == link->step && entry->from == link->from && entry->to == link->to;
+}
+
 /* Operations of one communicator: the k-th that was sent is the k-th that was received, unless records are missing. */
 static size_t add_comm(const struct lw_run *run, const struct entry *first, const struct entry *end,
 	struct lw_nccl_link *link)
 {
 	size_t n = 0, n_sent = 0;
 
-	for (; first + n < end && first[n].from == link->from && first[n].to == link->to &&
+	for (; first + n < end && is_of_link(&first[n], link) &&
 		first[n].comm_key == first->comm_key;
 		n++) {
 		n_sent += first[n].proxy->is_send;
@@ -262,18 +279,20 @@ static int add_links(
 	const struct entry *entry = entries->at.at, *end = entry + entries->at.n;
 
 	while (entry < end) {
-		double n_steps = n_steps_of(&run->ranks.at[entry->rank]);
-		struct lw_nccl_link link = {.from = entry->from,
+		double n_steps = entries->are_by_step ? 1 : n_steps_of(&run->ranks.at[entry->rank]);
+		struct lw_nccl_link link = {.step = entry->step,
+			.from = entry->from,
 			.to = entry->to,
 			.n_steps = n_steps > 0 ? n_steps : 1,
 			.nic = LW_NONE};
 
 		links->has_steps |= n_steps > 0;
-		while (entry < end && entry->from == link.from && entry->to == link.to)
+		while (entry < end && is_of_link(entry, &link))
 			entry += add_comm(run, entry, end, &link);
 		link.why = why_not(&link);
-		if (link.sent.n_proxies + link.received.n_proxies > 0 &&
-			lw_vec_push(&links->at, link) < 0)
+		if (!(link.sent.n_proxies + link.received.n_proxies > 0))
+			continue;
+		if (links->n++ < entries->most && lw_vec_push(&links->at, link) < 0)
 			return LW_ERR_NOMEM;
 	}
 	return LW_OK;
@@ -430,9 +449,10 @@ static void find_late(const struct lw_run *run, struct lw_nccl_links *links)
 	}
 }
 
-int lw_nccl_links(const struct lw_run *run, struct lw_nccl_links *ret_links)
+static int make_links(
+	const struct lw_run *run, bool are_by_step, uint64_t most, struct lw_nccl_links *ret_links)
 {
-	struct entries entries = {0};
+	struct entries entries = {.are_by_step = are_by_step, .most = most};
 	int status;
 
 	*ret_links = (struct lw_nccl_links){.slow = LW_NONE, .late = LW_NONE, .late_for = LW_NONE};
@@ -440,11 +460,23 @@ int lw_nccl_links(const struct lw_run *run, struct lw_nccl_links *ret_links)
 	if (status == LW_OK)
 		status = add_links(run, &entries, ret_links);
 	lw_vec_free(&entries.at);
+	return status;
+}
+
+int lw_nccl_links(const struct lw_run *run, struct lw_nccl_links *ret_links)
+{
+	int status = make_links(run, false, UINT64_MAX, ret_links);
+
 	if (status < 0)
 		return status;
 	find_slow(ret_links);
 	find_late(run, ret_links);
 	return LW_OK;
+}
+
+int lw_nccl_links_by_step(const struct lw_run *run, uint64_t most, struct lw_nccl_links *ret_links)
+{
+	return make_links(run, true, most, ret_links);
 }
 
 void lw_nccl_links_done(struct lw_nccl_links *links)

@@ -40,6 +40,7 @@ struct lw_nccl_half { /* the first half of the operations of a rank, or the seco
 };
 
 struct lw_nccl_link {
+	int32_t step;     /* index into the steps of ranks; LW_NONE = all that count together */
 	int32_t from, to; /* indices into run->ranks; LW_NONE: not in the run, or not known */
 	struct lw_nccl_side sent, received; /* at from, at to; n_proxies 0 = not recorded */
 	struct lw_nccl_both both;
@@ -54,6 +55,7 @@ struct lw_nccl_link {
 
 struct lw_nccl_links {
 	lw_vec(struct lw_nccl_link) at; /* by from, to; LW_NONE first */
+	uint64_t n;                     /* of at, and those that were too many */
 	bool has_steps;                 /* sums are of steps that count; else of the whole run */
 	struct lw_nccl_side
 		other; /* of proxies for operations of other processes, or that are not in the run; whole run */
@@ -70,6 +72,9 @@ struct lw_nccl_links {
 
 /** lw_nccl_links() - Return: LW_OK or LW_ERR_NOMEM; lw_nccl_links_done() in both cases. */
 int lw_nccl_links(const struct lw_run *run, struct lw_nccl_links *ret_links);
+
+/** lw_nccl_links_by_step() - the same, each link once a step that counts, by step, the first @most; none stands out. */
+int lw_nccl_links_by_step(const struct lw_run *run, uint64_t most, struct lw_nccl_links *ret_links);
 void lw_nccl_links_done(struct lw_nccl_links *links);
 
 /** lw_nccl_has_proxies() - some rank recorded some. */

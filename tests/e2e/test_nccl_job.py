@@ -296,6 +296,11 @@ def the_report_tells_what_each_link_carried():
         assert link["sent"]["bytes"]["value"] == link["received"]["bytes"]["value"] == bytes_of_round(rank), (rank, link)
         assert link["over"] == ["tcp"] and link["nic"] == "lo", link
     assert "Inside NCCL" in text and "TCP lo" in text, text
+    steps = {}
+    for row in proxies["by_step"]:
+        steps.setdefault(row["step"], {})[row["from"], row["to"]] = row["bytes"]
+    assert len(steps) == 19 and proxies["n_by_step"] == 19 * RANKS, steps
+    assert all(links == {(rank, (rank + 1) % RANKS): bytes_of_round(rank) for rank in range(RANKS)} for links in steps.values()), steps
 
 
 def a_slow_link_is_named_and_no_rank_is_late():

@@ -102,7 +102,6 @@ static void a_link_is_what_its_two_ends_say(void **state)
 
 	(void)state;
 	assert_int_equal(links.at.n, RANKS);
-	assert_true(links.has_steps);
 	for (int32_t r = 0; r < RANKS; r++) {
 		const struct lw_nccl_link *link = link_from(&links, r);
 		double n = OPS * CHANNELS * MESSAGES;
@@ -121,6 +120,11 @@ static void a_link_is_what_its_two_ends_say(void **state)
 		assert_near(link->both.sender_late_ns / link->both.n_messages, 3000);
 	}
 	assert_true(links.slow == LW_NONE && links.late == LW_NONE);
+	lw_nccl_links_done(&links);
+	assert_int_equal(lw_nccl_links_by_step(run, 10, &links), LW_OK);
+	assert_int_equal(links.n, (STEPS - 1) * RANKS);
+	assert_int_equal(links.at.n, 10);
+	assert_int_equal(links.at.at[9].step, 3); /* 0 is left out */
 	lw_nccl_links_done(&links);
 	lw_run_free(run);
 }
@@ -155,7 +159,6 @@ static void what_is_of_another_process_counts_apart(void **state)
 	(void)state;
 	assert_near(links.other.n_proxies, 2);
 	assert_near(links.other.bytes, 2000);
-	assert_near(link_from(&links, 0)->sent.n_messages, link_from(&links, 1)->sent.n_messages);
 	assert_says(
 		text_of(run), "2 proxies more moved 1.95 KiB for operations of other processes");
 	lw_nccl_links_done(&links);
@@ -356,8 +359,6 @@ static void a_peer_that_no_communicator_names_is_not_known(void **state)
 	assert_int_equal(lw_nccl_proxies_of(&run->ranks.at[1], 3, &n)->peer, LW_NONE);
 	/* of 1 to 2 and of 2 to 3 the end that names the other, and the one that cannot */
 	assert_int_equal(links.at.n, RANKS + 2);
-	assert_near(link_from(&links, 1)->sent.n_proxies, 0);
-	assert_near(link_from(&links, 2)->received.n_proxies, 0);
 	lw_nccl_links_done(&links);
 	lw_run_free(run);
 }
@@ -409,7 +410,6 @@ static void of_several_peers_the_one_with_most_is_said(void **state)
 	(void)state;
 	assert_says(lw_nccl_moved_text(run, &run->ranks.at[0], 3, true, text),
 		"sent 1 MiB to rank 1 on 2 channels, 16 messages; of one: GPU not ready 5 us, receiver not ready 2 us, on the network 20 us; likewise 1 more rank");
-	assert_null(strstr(text, "group"));
 	assert_says(lw_nccl_moved_text(run, &run->ranks.at[0], 4, true, text),
 		"; likewise 1 more rank; other calls of its group apart");
 	lw_run_free(run);
