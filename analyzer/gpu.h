@@ -98,6 +98,39 @@ struct lw_nccl_call {                           /* one operation of NCCL: a row 
 	uint16_t flags, source;    /* enum lw_nccl_flag, enum lw_nccl_source; source 0 = imported */
 };
 
+/* What the proxies of one operation of NCCL, one a channel, sent to or received from one peer: rows of table nccl_proxy.
+ * Waits are sums over messages (NCCL's steps), of which up to 8 of a proxy are under way at once: more than the time that
+ * went by. Of one that receives, peer_ns is posted and nothing there yet, wire_ns is 0. */
+struct lw_nccl_proxy {
+	uint64_t serial; /* of its operation, 0 = of another process (PXN), or not known */
+	int32_t op; /* index into rank->gpu.nccl_ops; LW_NONE = its operation is not in the run */
+	int32_t comm_peer; /* rank in its communicator */
+	int32_t peer;      /* index into run->ranks, LW_NONE = not in the run, or not known */
+	uint32_t n_proxies;
+	bool is_send;
+	uint64_t n_messages, bytes;
+	int64_t start_ns, end_ns;
+	double gpu_ns, peer_ns, wire_ns;
+};
+
+/* What carried an operation of NCCL, by its own word: rows of table nccl_net. */
+struct lw_nccl_carrier {
+	uint64_t serial;
+	int32_t op;  /* likewise */
+	int32_t end; /* index into run->ends: its queue pair or socket, LW_NONE = not recorded */
+	int kind;    /* enum lw_nccl_net_op */
+	uint32_t
+		number; /* of the queue pair on the wire, of the socket in the process; 0 = not known */
+	uint64_t n, bytes;
+};
+
+/* load: which rank of the run a rank of a communicator of NCCL is. */
+struct lw_nccl_comm_rank {
+	int64_t comm_key;
+	int32_t comm_rank;
+	int32_t rank; /* index into run->ranks */
+};
+
 struct lw_gpu_stream {
 	uint32_t device, context, stream; /* as CUDA numbers them in the process */
 	uint64_t n_kernels, n_copies;
@@ -163,7 +196,10 @@ struct lw_gpu_rank { /* of struct lw_rank */
 	lw_vec(struct lw_gpu_sync) syncs;      /* by start_ns */
 	lw_vec(struct lw_gpu_launch) launches; /* by start_ns */
 	lw_vec(struct lw_nccl_call) nccl_ops;  /* by start_ns */
-	bool has_syncs;                        /* waits for the device and launches were recorded */
+	lw_vec(struct lw_nccl_proxy)
+		nccl_proxies; /* by op, those of none first; sends first, peer */
+	lw_vec(struct lw_nccl_carrier) nccl_carriers; /* by op, those of none first */
+	bool has_syncs; /* waits for the device and launches were recorded */
 	lw_vec(struct lw_interval) busy[LW_GPU_N_CLASSES]; /* unions over its streams, by start */
 	/* gpu */
 	struct lw_gpu_times whole; /* from its first kernel to its last end */
@@ -171,10 +207,11 @@ struct lw_gpu_rank { /* of struct lw_rank */
 	uint64_t n_steps;          /* of sum */
 };
 
-struct lw_gpu_run {                       /* of struct lw_run */
-	bool has_kernels;                 /* load: of some rank */
-	lw_vec(struct lw_gpu_name) names; /* load */
-	struct lw_name *by_name;          /* load: their texts -> index */
+struct lw_gpu_run {                                       /* of struct lw_run */
+	bool has_kernels;                                 /* load: of some rank */
+	lw_vec(struct lw_gpu_name) names;                 /* load */
+	struct lw_name *by_name;                          /* load: their texts -> index */
+	lw_vec(struct lw_nccl_comm_rank) nccl_comm_ranks; /* load: by comm_key, comm_rank */
 	lw_vec(struct lw_gpu_lost)
 		lost; /* gpu: of steps that count (of all, where there are none), longest first, at most LW_GPU_LOST_MAX */
 	uint64_t n_lost; /* gpu: such places in all */

@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "schema/rundir.h"
 #include "tracer/hook_nccl_plugin.h"
@@ -42,7 +40,6 @@ static struct context {
 } contexts[CONTEXTS_MAX];
 static struct context spare; /* when there is no other */
 
-static _Atomic int32_t own_pid;     /* of the process that NCCL calls */
 static _Atomic uint32_t n_contexts; /* ever */
 static _Atomic uint64_t n_odd;      /* calls for what had ended, or never began */
 
@@ -114,7 +111,7 @@ static int open_context(
 		return 0;
 	atomic_store(&context->comm, NULL);
 	atomic_store(&context->mask, mask);
-	atomic_store(&own_pid, (int32_t)syscall(SYS_getpid));
+	lw_nccl_own_begin();
 	report(version);
 	if (facts->key) {
 		if (lw_rank_known() < 0)
@@ -278,18 +275,16 @@ static uint64_t start_task(struct call *call)
 	}
 	facts = facts_of(call);
 	set_group(&facts, event->group);
-	return lw_nccl_op_start(event->parent, &facts);
+	return lw_nccl_own(lw_nccl_op_start(event->parent, &facts));
 }
 
 static uint64_t start_proxy(struct call *call)
 {
-	bool is_own = call->event.kind == LW_NCCL_PROFILE_KERNEL_CH ||
-		      call->event.pid == atomic_load(&own_pid);
+	struct lw_nccl_comm *comm = call->context ? atomic_load(&call->context->comm) : NULL;
+	bool is_own = call->context && lw_nccl_own_parent(&call->event, comm);
 
 	/* PXN: the context is of the other process too, an address that is nothing here */
-	return lw_nccl_proxy_start(
-		is_own && call->context ? atomic_load(&call->context->comm) : NULL, &call->event,
-		is_own, call->now_ns);
+	return lw_nccl_proxy_start(is_own ? comm : NULL, &call->event, is_own, call->now_ns);
 }
 
 static uint64_t start_step(struct call *call)
@@ -379,7 +374,7 @@ static int stop(void *at)
 		return 0;
 	switch (lw_nccl_handle_kind(handle)) {
 	case LW_NCCL_HANDLE_OP:
-		count_odd(lw_nccl_op_stop(handle, lw_now_ns()));
+		count_odd(lw_nccl_op_stop(lw_nccl_own_handle(handle), lw_now_ns()));
 		break;
 	case LW_NCCL_HANDLE_CALL:
 		lw_nccl_call_end(lw_nccl_handle(LW_NCCL_HANDLE_OP, lw_nccl_handle_value(handle)), 0,

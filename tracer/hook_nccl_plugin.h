@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hook_nccl_plugin.h - between hook_nccl_plugin.c, nccl_event.c and nccl_proxy.c; for nobody else.
+ * hook_nccl_plugin.h - between hook_nccl_plugin.c, nccl_event.c, nccl_own.c and nccl_proxy.c; for nobody else.
  *
  * One form of event that all versions of the plugin interface are read into, and the pool of proxy operations.
  */
@@ -30,6 +30,27 @@ struct lw_nccl_event {
 
 /** lw_nccl_event_read() - *@at, as version @version (1 to 6) lays it out. Unknown kinds: only kind and parent. */
 void lw_nccl_event_read(unsigned version, const void *at, struct lw_nccl_event *event);
+
+/*
+ * Whose an operation is. A proxy may work for another process (PXN) and then has that one's handle as its parent. NCCL tells
+ * processes apart by their pids, which containers may share, so the handles that NCCL is given of operations bear a number
+ * that this process drew.
+ */
+
+/** lw_nccl_own_begin() - NCCL calls this process: draw its number, unless that was done since it was forked. */
+void lw_nccl_own_begin(void);
+
+/** lw_nccl_own() - @handle of an operation, or of one that was dropped, as NCCL is given it. */
+uint64_t lw_nccl_own(uint64_t handle);
+
+/** lw_nccl_own_handle() - the other way round. Return: LW_NCCL_HANDLE_NONE = @handle is another process's. */
+uint64_t lw_nccl_own_handle(uint64_t handle);
+
+/**
+ * lw_nccl_own_parent() - the parent of a proxy or of a part of a kernel is of this process, and not of another communicator
+ * than @comm (NULL = not known). Then event->parent is a handle as this process knows it.
+ */
+bool lw_nccl_own_parent(struct lw_nccl_event *event, const struct lw_nccl_comm *comm);
 
 /* What recordEventState() says, of all versions. */
 struct lw_nccl_change {

@@ -270,6 +270,13 @@ const char *lw_timeline_gpu_find(
 bool lw_timeline_gpu_line(
 	const struct lw_timeline *timeline, size_t n, char text[LW_TIMELINE_TEXT_BYTES]);
 
+/**
+ * lw_timeline_moved_line() - line @n of what NCCL's proxies moved for @batch, of a run without a framework, on the rank at the cursor.
+ * Return: there is one.
+ */
+bool lw_timeline_moved_line(const struct lw_timeline *timeline, const struct lw_batch *batch,
+	size_t n, char text[LW_TIMELINE_TEXT_BYTES]);
+
 /** lw_timeline_gpu_write() - as CSV, kernels and copies within [from, to), relative, on all ranks. */
 int lw_timeline_gpu_write(
 	const struct lw_timeline *timeline, int64_t from_ns, int64_t to_ns, FILE *out);

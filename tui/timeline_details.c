@@ -316,7 +316,10 @@ static bool say_head(struct lw_timeline *timeline, size_t line, char text[LW_TIM
 		say_order(timeline, &run->groups.at[timeline->group], text);
 		return true;
 	default:
-		return lw_timeline_nic_say(timeline, line - N_COLLECTIVE_LINES, text);
+		line -= N_COLLECTIVE_LINES;
+		return lw_timeline_nic_say(timeline, line, text) ||
+		       lw_timeline_moved_line(
+			       timeline, batch, line - lw_timeline_nic_n_said(timeline), text);
 	}
 }
 
@@ -381,8 +384,11 @@ bool lw_timeline_details_line(
 	static const char *const member_titles[] = {
 		"", "     bytes   queued for  ranks apart  tensor (on this rank)"};
 
-	size_t n_head = N_COLLECTIVE_LINES + lw_timeline_nic_n_said(timeline);
+	size_t n_head = N_COLLECTIVE_LINES + lw_timeline_nic_n_said(timeline), n_moved = 0;
 
+	while (batch && lw_timeline_moved_line(timeline, batch, n_moved, text))
+		n_moved++;
+	n_head += n_moved;
 	text[0] = 0;
 	if (n < n_head || !batch || timeline->is_on_gpu)
 		return say_head(timeline, n, text);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analyzer/kernel_text.h"
+#include "analyzer/reconstruct/nccl_words.h"
 #include "base/units.h"
 #include "tui/timeline.h"
 
@@ -176,6 +177,36 @@ static void say_nccl(const struct subject *s, char *text)
 	}
 }
 
+/* What the proxies of its operation sent, else received. Return: false = none did. */
+static bool say_moved(const struct subject *s, bool is_send, char *text)
+{
+	char moved[LW_GPU_TEXT_BYTES];
+
+	text[0] = 0;
+	if (s->nccl_op)
+		add(text, 0, "%s",
+			lw_nccl_moved_text(s->run, s->rank,
+				(int32_t)(s->nccl_op - s->rank->gpu.nccl_ops.at), is_send, moved));
+	return *text != 0;
+}
+
+bool lw_timeline_moved_line(const struct lw_timeline *timeline, const struct lw_batch *batch,
+	size_t n, char text[LW_TIMELINE_TEXT_BYTES])
+{
+	const struct lw_run *run = timeline->lanes.run;
+	const struct lw_rank *rank = &run->ranks.at[timeline->rank];
+	struct subject s = {.run = run, .rank = rank};
+
+	text[0] = 0;
+	if (batch->nccl_op == LW_NONE)
+		return false;
+	s.nccl_op = &rank->gpu.nccl_ops.at[batch->nccl_op];
+	if (say_moved(&s, true, text) && n == 0)
+		return true;
+	n -= *text != 0;
+	return say_moved(&s, false, text) && n == 0;
+}
+
 /* What else ran while it did: hidden, or exposed. */
 static void say_beside(const struct lw_timeline *timeline, const struct subject *s, char *text)
 {
@@ -221,6 +252,10 @@ bool lw_timeline_gpu_line(
 	s = subject_of(run, timeline->rank, timeline->item);
 	if (n >= 4 && !s.nccl_op && !(s.kernel && s.kernel->gpu_class == LW_GPU_COMMUNICATION))
 		n++; /* of no operation */
+	if (n >= 5 && !say_moved(&s, true, text))
+		n++;
+	if (n >= 6 && !say_moved(&s, false, text))
+		n++;
 	switch (n) {
 	case 0:
 		say_what(timeline, &s, text);
@@ -238,6 +273,10 @@ bool lw_timeline_gpu_line(
 		say_nccl(&s, text);
 		return true;
 	case 5:
+	case 6:
+		return say_moved(&s, n == 5, text);
+	case 7:
+		text[0] = 0;
 		if (s.kernel)
 			snprintf(text, LW_TIMELINE_TEXT_BYTES, "%s",
 				run->gpu.names.at[s.kernel->name].name);

@@ -36,6 +36,7 @@ static const struct lw_adviser *const advisers[] = {
 	&lw_adviser_gpu_host,
 	&lw_adviser_gpu_clocks,
 	&lw_adviser_gpu_nccl,
+	&lw_adviser_gpu_link,
 	&lw_adviser_layer,
 	&lw_adviser_bandwidth,
 	&lw_adviser_latency,

@@ -5,6 +5,7 @@
  *	gpu_figures.c  means over steps        gpu_nccl.c   operations and their bandwidth
  *	gpu_text.c     the report's section    gpu_json.c   the key "gpu" of its document
  *	gpu_devices.c  both, of what NVML counted
+ *	gpu_proxies.c  both, of what NCCL's proxies moved
  *
  * Reads:  a run after gpu.   Writes: nothing.
  */
@@ -65,6 +66,15 @@ void lw_gpu_devices_text(const struct lw_run *run, FILE *out);
 
 /** lw_gpu_devices_json() - the same, the key "counters" of an open object. */
 int lw_gpu_devices_json(struct lw_json *json, const struct lw_run *run);
+
+/** lw_gpu_proxies_text() - what NCCL's proxies sent from rank to rank, and waited for. Nothing recorded: nothing. */
+void lw_gpu_proxies_text(const struct lw_run *run, int32_t only_rank, FILE *out);
+
+/** lw_gpu_proxies_json() - the same, the key "proxies" of an open object; null where none were recorded. */
+int lw_gpu_proxies_json(struct lw_json *json, const struct lw_run *run);
+
+/** lw_gpu_proxies_why() - for an open array "diag": why figures of it are null. */
+void lw_gpu_proxies_why(struct lw_json *json, const struct lw_run *run);
 
 /** lw_gpu_idle_text() - that GPUs are idle for much of a step; "": they are not, or it is not known. Return: @text. */
 const char *lw_gpu_idle_text(const struct lw_run *run, char text[LW_GPU_TEXT_BYTES]);

@@ -133,6 +133,7 @@ static int put_summary(
 	const struct lw_gpu_lost *lost;
 	const struct lw_gpu_nccl *row;
 	uint64_t n[LW_GPU_NCCL_SOURCES];
+	int status;
 
 	lw_json_bool(json, "is_time_source", lw_gpu_is_time(run));
 	lw_json_array(json, "ranks");
@@ -162,7 +163,8 @@ static int put_summary(
 	for (int i = 0; i < LW_GPU_NCCL_SOURCES; i++)
 		lw_json_int(json, lw_gpu_nccl_source_name(i), (int64_t)n[i]);
 	lw_json_object_end(json);
-	return lw_gpu_devices_json(json, run);
+	status = lw_gpu_proxies_json(json, run);
+	return status == LW_OK ? lw_gpu_devices_json(json, run) : status;
 }
 
 int lw_gpu_json(struct lw_json *json, const struct lw_run *run)
@@ -205,4 +207,5 @@ void lw_gpu_why(struct lw_json *json, const struct lw_run *run)
 			}
 	}
 	lw_gpu_summary_done(&summary);
+	lw_gpu_proxies_why(json, run);
 }

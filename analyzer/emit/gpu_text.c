@@ -259,6 +259,7 @@ void lw_gpu_text(const struct lw_run *run, int32_t only_rank, FILE *out)
 		print_ranks(out, &summary, only_rank);
 		print_kernels(out, &summary);
 		print_nccl(out, &summary);
+		lw_gpu_proxies_text(run, only_rank, out);
 		print_lost(out, run, &summary);
 		lw_gpu_devices_text(run, out);
 		print_sources(out, run);

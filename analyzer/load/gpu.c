@@ -275,6 +275,8 @@ int lw_load_gpu(struct lw_loader *loader)
 	loader->gpu = &gpu;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && status == LW_OK; i++)
 		status = lw_load_each(loader, tables[i].sql, tables[i].row);
+	if (status == LW_OK)
+		status = lw_load_nccl_proxies(loader);
 	HASH_ITER(hh, gpu.texts, text, next_text)
 	{
 		HASH_DEL(gpu.texts, text);
@@ -318,6 +320,8 @@ void lw_load_gpu_free(struct lw_gpu_rank *gpu)
 	lw_vec_free(&gpu->syncs);
 	lw_vec_free(&gpu->launches);
 	lw_vec_free(&gpu->nccl_ops);
+	lw_vec_free(&gpu->nccl_proxies);
+	lw_vec_free(&gpu->nccl_carriers);
 	for (size_t i = 0; i < LW_GPU_N_CLASSES; i++)
 		lw_vec_free(&gpu->busy[i]);
 }

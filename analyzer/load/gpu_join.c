@@ -468,5 +468,7 @@ int lw_load_gpu_join(struct lw_run *run, struct lw_rank *rank)
 		status = share_in_groups(gpu);
 	if (status == LW_OK)
 		name_algorithms(run, gpu);
+	if (status == LW_OK)
+		status = lw_load_nccl_join(run, rank);
 	return status == LW_OK ? find_busy(gpu) : status;
 }

@@ -184,6 +184,12 @@ int lw_load_match_probes(struct lw_run *run, struct lw_load_probes *probes);
 /** lw_load_gpu() - kernels, copies, waits, launches, NCCL's operations of this store. (gpu.c) */
 int lw_load_gpu(struct lw_loader *loader);
 
+/** lw_load_nccl_proxies() - what NCCL's proxies moved, what carried it, which ranks communicators have; of lw_load_gpu(). (nccl_proxy.c) */
+int lw_load_nccl_proxies(struct lw_loader *loader);
+
+/** lw_load_nccl_join() - these to operations, ranks and ends of connections; when all stores are read and operations sorted. */
+int lw_load_nccl_join(struct lw_run *run, struct lw_rank *rank);
+
 /** lw_load_gpu_name() - index of @name in run->gpu.names, added if new. Return: >= 0 or an error. */
 int32_t lw_load_gpu_name(struct lw_run *run, const char *name);
 

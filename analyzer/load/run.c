@@ -228,6 +228,7 @@ void lw_run_free(struct lw_run *run)
 		free(diag->text);
 	free_names(run->names);
 	free_names(run->gpu.by_name);
+	lw_vec_free(&run->gpu.nccl_comm_ranks);
 	lw_vec_free(&run->gpu.names);
 	lw_vec_free(&run->gpu.lost);
 	lw_vec_foreach (store, &run->stores)

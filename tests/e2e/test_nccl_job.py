@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+import jsonschema
+
 sys.path.insert(0, os.path.join(os.environ["LAPWING_SOURCE_DIR"], "tests", "lib"))
 import traced  # noqa: E402
 
@@ -261,6 +263,69 @@ def the_report_says_what_was_driven():
         assert row["bytes"]["value"] == sum(sizes) / len(sizes), row
     assert report["collectives"]["n_per_step"]["value"] == len(ROUND), report["collectives"]
     assert report["loss"]["n_dropped"] == 0
+
+
+def report_of(version, rounds, **extra):
+    """Rounds of every operation, recorded: what `lapwing report` says of proxies, as JSON and as text."""
+    command = [traced.program("nccl_job"), str(RANKS), "all", str(rounds)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/run.lapwing"
+        for line in ([LAPWING, "record", "-q", "-o", path, "--", *command], [LAPWING, "report", path],
+                     [LAPWING, "report", "--json", path]):
+            before = done.stdout if line[2] == "--json" else ""
+            done = subprocess.run(line, env=environment(version, **extra), text=True, capture_output=True, timeout=100)
+            assert done.returncode == 0, done
+    report = json.loads(done.stdout)
+    jsonschema.validate(report, json.loads(subprocess.run([LAPWING, "report", "--json-schema"], capture_output=True, check=True).stdout))
+    proxies = report["gpu"]["proxies"]
+    links = {(link["from"], link["to"]): link for link in proxies["links"]}
+    assert links.keys() == {(rank, (rank + 1) % RANKS) for rank in range(RANKS)}, links.keys()
+    return proxies, links, " ".join(before.split())
+
+
+def bytes_of_round(rank):
+    return sum(n_bytes for kind, n, root in ROUND
+               for (is_send, _, _), (n_bytes, _) in expected_proxies(kind, n, root, rank, {BROADCAST: 8, REDUCE: 8}.get(kind, 4)).items()
+               if is_send)
+
+
+def the_report_tells_what_each_link_carried():
+    proxies, links, text = report_of(6, 20, FAKE_NCCL_NET="1")
+    assert proxies["is_by_step"] and proxies["other"]["n_proxies"] == 0, proxies
+    for (rank, _), link in links.items():
+        assert link["sent"]["bytes"]["value"] == link["received"]["bytes"]["value"] == bytes_of_round(rank), (rank, link)
+        assert link["over"] == ["tcp"] and link["nic"] == "lo", link
+    assert "Inside NCCL" in text and "TCP lo" in text, text
+    steps = {}
+    for row in proxies["by_step"]:
+        steps.setdefault(row["step"], {})[row["from"], row["to"]] = row["bytes"]
+    assert len(steps) == 19 and proxies["n_by_step"] == 19 * RANKS, steps
+    assert all(links == {(rank, (rank + 1) % RANKS): bytes_of_round(rank) for rank in range(RANKS)} for links in steps.values()), steps
+
+
+def a_slow_link_is_named_and_no_rank_is_late():
+    for version in (1, 6):
+        proxies, links, text = report_of(version, 12, FAKE_NCCL_CREDITS="1", FAKE_NCCL_SLOW="1:2:3000")
+        assert (proxies["slow_from"], proxies["slow_to"], proxies["late_rank"]) == (1, 2, None), (version, proxies)
+        assert links[1, 2]["sent"]["network_ns"]["value"] > 2900000, links[1, 2]
+        assert links[1, 2]["network_most_ns"]["value"] > 2000000, links[1, 2]
+        assert "Slow: from rank 1 to rank 2" in text and "Late:" not in text, text
+
+
+def a_late_rank_is_named_and_no_link_is_slow():
+    for version in (1, 6):
+        proxies, links, text = report_of(version, 12, FAKE_NCCL_CREDITS="1", FAKE_NCCL_LATE="2:3000")
+        assert (proxies["slow_from"], proxies["late_rank"]) == (None, 2), (version, proxies)
+        assert links[1, 2]["sent"]["peer_wait_ns"]["value"] > 2000000, links[1, 2]
+        assert links[1, 2]["receiver_late_least_ns"]["value"] > 2000000, links[1, 2]
+        assert "Late: rank 2 had not asked for what rank 1 had ready" in text and "Slow:" not in text, text
+
+
+def over_sockets_a_late_rank_is_no_slow_link():
+    """Nobody asks for messages there, and buffers hold them."""
+    proxies, _, text = report_of(6, 12, FAKE_NCCL_LATE="2:3000")
+    assert proxies["slow_from"] is None and proxies["late_rank"] in (None, 2), proxies
+    assert "Slow:" not in text, text
 
 
 def another_plugin_or_none_is_left_alone():

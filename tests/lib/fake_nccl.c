@@ -18,7 +18,8 @@
 	EXPORT int p##name(__VA_ARGS__)
 
 int fake_version = 22809, fake_n_channels = 2, fake_gpu_us;
-bool fake_is_net, fake_is_local;
+int fake_late_rank = -1, fake_late_us, fake_slow_from = -1, fake_slow_to = -1, fake_slow_us;
+bool fake_is_net, fake_is_local, fake_has_credits;
 
 enum { QUEUE_MAX = 512 };
 
@@ -42,6 +43,12 @@ __attribute__((constructor)) static void configure(void)
 	fake_gpu_us = number_of("FAKE_NCCL_GPU_US", 0);
 	fake_is_net = number_of("FAKE_NCCL_NET", 0) != 0;
 	fake_is_local = number_of("FAKE_NCCL_LOCAL", 0) != 0;
+	fake_has_credits = number_of("FAKE_NCCL_CREDITS", 0) != 0;
+	if (getenv("FAKE_NCCL_LATE"))
+		sscanf(getenv("FAKE_NCCL_LATE"), "%d:%d", &fake_late_rank, &fake_late_us);
+	if (getenv("FAKE_NCCL_SLOW"))
+		sscanf(getenv("FAKE_NCCL_SLOW"), "%d:%d:%d", &fake_slow_from, &fake_slow_to,
+			&fake_slow_us);
 }
 
 size_t fake_type_bytes(int type)

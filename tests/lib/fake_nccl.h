@@ -9,6 +9,8 @@
  * FAKE_NCCL_VERSION: what it says it is, 22304 and later; decides the plugin's versions (default 22809)
  * FAKE_NCCL_CHANNELS: 1 to 8 (default 2). FAKE_NCCL_NET=1: built with network profiling. FAKE_NCCL_GPU_US: time
  * that a step's data takes to be ready. FAKE_NCCL_LOCAL=1: no proxies, as between GPUs of one machine.
+ * FAKE_NCCL_CREDITS=1: who sends waits until the receiver has asked for it, as over RDMA (3 ranks or more).
+ * FAKE_NCCL_LATE=RANK:US: its proxy comes so late to every step. FAKE_NCCL_SLOW=FROM:TO:US: that link takes so long for a message.
  */
 #ifndef LAPWING_TESTS_LIB_FAKE_NCCL_H
 #define LAPWING_TESTS_LIB_FAKE_NCCL_H
@@ -64,7 +66,8 @@ struct fake_comm {
 
 /* fake_nccl.c */
 extern int fake_version, fake_n_channels, fake_gpu_us;
-extern bool fake_is_net, fake_is_local;
+extern int fake_late_rank, fake_late_us, fake_slow_from, fake_slow_to, fake_slow_us;
+extern bool fake_is_net, fake_is_local, fake_has_credits;
 size_t fake_type_bytes(int type);
 
 /* fake_nccl_mesh.c: made and torn down by the caller's thread, used by the proxy thread */

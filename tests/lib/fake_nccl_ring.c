@@ -18,6 +18,9 @@ struct transfer {
 	char *room;
 	size_t n, at;
 	int step;
+	bool is_handed_over; /* to the network */
+	bool is_done;
+	int64_t not_before_ns; /* it is all sent */
 	void *event, *net_event;
 };
 
@@ -25,6 +28,33 @@ static void rest_us(int us)
 {
 	if (us > 0)
 		nanosleep(&(struct timespec){us / 1000000, us % 1000000 * 1000L}, NULL);
+}
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static bool has_credits(const struct fake_comm *comm)
+{
+	return fake_has_credits &&
+	       comm->size > 2; /* of two ranks each sends on what the other does */
+}
+
+static void hand_over(int channel, struct transfer *out)
+{
+	struct fake_task *task = out->task;
+	bool is_slow = task->comm->rank == fake_slow_from && out->peer == fake_slow_to;
+
+	out->is_handed_over = true;
+	out->not_before_ns = is_slow ? now_ns() + fake_slow_us * INT64_C(1000) : 0;
+	fake_plugin_net_start(task, out->event, task->comm->fd[channel][out->peer], true, out->n,
+		&out->net_event);
+	fake_plugin_proxy_state(task, channel, true, 2, out->n);
+	fake_plugin_step_state(task, out->event, 9, out->n);
 }
 
 static void begin_send(int channel, struct transfer *out)
@@ -37,20 +67,28 @@ static void begin_send(int channel, struct transfer *out)
 	rest_us(fake_gpu_us);
 	fake_plugin_proxy_state(task, channel, true, 1, 0);
 	fake_plugin_step_state(task, out->event, 20, 0);
-	fake_plugin_net_start(task, out->event, task->comm->fd[channel][out->peer], true, out->n,
-		&out->net_event);
-	fake_plugin_proxy_state(task, channel, true, 2, out->n);
-	fake_plugin_step_state(task, out->event, 9, out->n);
+	if (!has_credits(task->comm))
+		hand_over(channel, out);
 }
 
 static void begin_receive(int channel, struct transfer *in)
 {
 	struct fake_task *task = in->task;
+	int fd = task->comm->fd[channel][in->peer];
 
 	fake_plugin_step_start(task, channel, false, in->step, &in->event);
-	fake_plugin_net_start(
-		task, in->event, task->comm->fd[channel][in->peer], false, in->n, &in->net_event);
+	fake_plugin_net_start(task, in->event, fd, false, in->n, &in->net_event);
 	fake_plugin_step_state(task, in->event, 10, 0);
+	if (has_credits(task->comm) && send(fd, "", 1, MSG_NOSIGNAL) != 1)
+		__atomic_store_n(&task->comm->is_aborted, true, __ATOMIC_RELAXED);
+}
+
+static int take_credit(int fd)
+{
+	char credit;
+	ssize_t n = recv(fd, &credit, 1, 0);
+
+	return n == 1 ? 1 : n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
 }
 
 static int move(int fd, struct transfer *part, bool is_send)
@@ -82,33 +120,64 @@ static void end_receive(int channel, struct transfer *in)
 	fake_plugin_stop(&in->event);
 }
 
+/* What may be done of @out is; when it is all sent, that is told. Return: false = the connection is gone. */
+static bool advance_send(int channel, struct transfer *out)
+{
+	int fd = out->task->comm->fd[channel][out->peer], credit;
+
+	if (!out->is_handed_over) {
+		credit = take_credit(fd);
+		if (credit > 0)
+			hand_over(channel, out);
+		return credit >= 0;
+	}
+	if (out->at < out->n && move(fd, out, true) < 0)
+		return false;
+	out->is_done = out->at == out->n;
+	if (out->is_done)
+		end_send(channel, out);
+	return true;
+}
+
+static bool advance_receive(int channel, struct transfer *in)
+{
+	if (in->at < in->n && move(in->task->comm->fd[channel][in->peer], in, false) < 0)
+		return false;
+	in->is_done = in->at == in->n;
+	if (in->is_done)
+		end_receive(channel, in);
+	return true;
+}
+
 static int exchange(int channel, struct transfer *out, struct transfer *in)
 {
 	bool sends = out->task != NULL, receives = in->task != NULL;
 	struct fake_comm *comm = sends ? out->task->comm : receives ? in->task->comm : NULL;
 
+	if (comm && comm->rank == fake_late_rank)
+		rest_us(fake_late_us);
 	if (receives)
 		begin_receive(channel, in);
+	if (receives && !in->n && !advance_receive(channel, in))
+		return -1;
 	if (sends)
 		begin_send(channel, out);
-	while ((sends && out->at < out->n) || (receives && in->at < in->n)) {
-		struct pollfd fds[2] = {
-			{sends && out->at < out->n ? comm->fd[channel][out->peer] : -1, POLLOUT, 0},
-			{receives && in->at < in->n ? comm->fd[channel][in->peer] : -1, POLLIN, 0}};
+	while ((sends && !out->is_done) || (receives && !in->is_done)) {
+		bool is_held = sends && out->is_handed_over && now_ns() < out->not_before_ns;
+		bool may_send = sends && !out->is_done && !is_held;
+		struct pollfd fds[2] = {{may_send ? comm->fd[channel][out->peer] : -1,
+						out->is_handed_over ? POLLOUT : POLLIN, 0},
+			{receives && !in->is_done ? comm->fd[channel][in->peer] : -1, POLLIN, 0}};
 
-		if (poll(fds, 2, 200) < 0 && errno != EINTR)
+		if (poll(fds, 2, is_held ? 1 : 200) < 0 && errno != EINTR)
 			return -1;
 		if (__atomic_load_n(&comm->is_aborted, __ATOMIC_RELAXED))
 			return -1;
-		if (fds[0].revents && move(fds[0].fd, out, true) < 0)
+		if (fds[0].revents && !advance_send(channel, out))
 			return -1;
-		if (fds[1].revents && move(fds[1].fd, in, false) < 0)
+		if (fds[1].revents && !advance_receive(channel, in))
 			return -1;
 	}
-	if (sends)
-		end_send(channel, out);
-	if (receives)
-		end_receive(channel, in);
 	return 0;
 }
 

@@ -45,16 +45,22 @@ static const char *advise_spec(const struct make_run *spec, const char *id)
 	return said;
 }
 
-static const char *advise_of(
-	const struct make_gpu *gpu, int n_steps, const char *more, const char *id)
+static const char *advise_ranks(
+	int n_ranks, const struct make_gpu *gpu, int n_steps, const char *more, const char *id)
 {
 	static char sql[MAKE_GPU_SQL_BYTES];
-	struct make_run spec = make_run_job(2, n_steps);
+	struct make_run spec = make_run_job(n_ranks, n_steps);
 
 	spec.transport = LW_TRANSPORT_NCCL;
 	if (gpu)
 		spec.extra_sql = make_gpu_sql(gpu, more, sql);
 	return advise_spec(&spec, id);
+}
+
+static const char *advise_of(
+	const struct make_gpu *gpu, int n_steps, const char *more, const char *id)
+{
+	return advise_ranks(2, gpu, n_steps, more, id);
 }
 
 static void assert_says(const char *text, const char *wanted)
@@ -459,6 +465,37 @@ static void no_advice_claims_more_than_is_exposed(void **state)
 		"up to 100 us less a step");
 }
 
+/* A ring of four: of a message 3 ms on the network from rank 1 to rank 2, or @us there, and 20 us elsewhere. */
+static const char *ring_sql(int us)
+{
+	static char sql[2048];
+
+	snprintf(sql, sizeof(sql),
+		"INSERT INTO comm(process_id, key, parent_key, size, rank, serial, how, transport, at_ns)"
+		" SELECT DISTINCT t.process_id, o.comm_key, NULL, 4, t.process_id - 1, 0, 1, 3, 0 FROM nccl_op o JOIN thread t ON t.id = o.thread_id;"
+		"INSERT INTO nccl_proxy SELECT o.thread_id, 1000000 + o.seq, o.start_ns, o.end_ns, 1, o.serial, 1048576, t.process_id %% 4, 0, 8,"
+		" 0, 0, 8000 * CASE WHEN t.process_id = 2 THEN %d ELSE 20 END FROM nccl_op o JOIN thread t ON t.id = o.thread_id;"
+		"INSERT INTO nccl_proxy SELECT o.thread_id, 2000000 + o.seq, o.start_ns, o.end_ns, 2, o.serial, 1048576, (t.process_id + 2) %% 4, 0, 8,"
+		" 0, 8000 * CASE WHEN t.process_id = 3 THEN %d ELSE 20 END, 0 FROM nccl_op o JOIN thread t ON t.id = o.thread_id;",
+		us, us);
+	return sql;
+}
+
+static void a_slow_link_inside_nccl_is_said_where_it_matters(void **state)
+{
+	struct make_gpu gpu = make_gpu_job();
+
+	(void)state;
+	assert_says(advise_ranks(4, &gpu, 12, ring_sql(3000), "gpu.link"),
+		"from rank 1 to rank 2 a message (128 KiB) was on the network for up to 3 ms, on none of the other 3 links");
+	assert_says(said, "What that costs a step is not known");
+	assert_false(is_minor);
+	/* two operations of 8 messages that run at once: 200 us of 34 ms */
+	assert_string_equal(advise_ranks(4, &gpu, 12, ring_sql(100), "gpu.link"), "");
+	assert_string_equal(advise_ranks(4, &gpu, 12, ring_sql(20), "gpu.link"), "");
+	assert_string_equal(advise_ranks(4, &gpu, 12, NULL, "gpu.link"), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -478,6 +515,7 @@ int main(void)
 		cmocka_unit_test(a_protocol_that_the_run_shows_to_be_faster_is_said),
 		cmocka_unit_test(sizes_that_differ_show_no_protocol_to_be_faster),
 		cmocka_unit_test(no_advice_claims_more_than_is_exposed),
+		cmocka_unit_test(a_slow_link_inside_nccl_is_said_where_it_matters),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);

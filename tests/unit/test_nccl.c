@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -370,6 +371,89 @@ static void it_can_be_turned_off_and_on_during_a_run(void **state)
 	ncclProfiler_v5.finalize(other);
 }
 
+/* ---- whose proxies ----------------------------------------------------------------------------------- */
+
+static void *start_v5(void *context, uint64_t kind, uint64_t parent, struct lw_nccl_event_v6 *event)
+{
+	void *handle = NULL;
+
+	event->type = kind;
+	event->parent = (void *)(uintptr_t)parent;
+	assert_int_equal(ncclProfiler_v5.start(context, &handle, event), 0);
+	return handle;
+}
+
+/* A proxy of @context with @parent that started and ended. Return: the operation that its record is of. */
+static uint64_t serial_of_proxy_of(int pid, void *context, uint64_t parent)
+{
+	struct lw_nccl_event_v6 event = {.proxy_op = {.pid = pid, .peer = 1, .n_steps = 1}};
+	const struct lw_event *record;
+
+	rig_clear();
+	ncclProfiler_v5.stop(start_v5(context, LW_NCCL_PROFILE_PROXY_OP, parent, &event));
+	record = rig_nth(LW_EV_NCCL_PROXY, 0);
+	assert_non_null(record);
+	return record->nccl_proxy.serial;
+}
+
+static uint64_t serial_of_proxy(void *context, uint64_t parent)
+{
+	return serial_of_proxy_of((int)getpid(), context, parent);
+}
+
+static uint64_t start_coll(void *context)
+{
+	struct lw_nccl_event_v6 event = {.coll = {.func = "AllReduce",
+						 .count = 8,
+						 .datatype = "ncclInt8",
+						 .algo = "RING",
+						 .proto = "LL"}};
+
+	return (uint64_t)(uintptr_t)start_v5(context, LW_NCCL_PROFILE_COLL, 0, &event);
+}
+
+/* Ranks in containers have the same pid, count from 1 and may have their contexts at the same address. */
+static void a_proxy_of_another_process_with_our_pid_is_not_ours(void **state)
+{
+	uint64_t handle, serial;
+	void *context;
+	int mask;
+
+	(void)state;
+	((rig_init_v5)ncclProfiler_v5.init)(&context, rig_key(), &mask, "", 1, 2, 0, NULL);
+	handle = start_coll(context);
+	serial = handle & 0xffffffffff;
+	assert_true(serial_of_proxy(context, handle) == serial);
+	for (int bit = 40; bit < 60; bit++) /* what another process drew */
+		assert_true(serial_of_proxy(context, handle ^ UINT64_C(1) << bit) == 0);
+	assert_true(serial_of_proxy(context, lw_nccl_handle(LW_NCCL_HANDLE_OP, serial)) == 0);
+	assert_true(serial_of_proxy(NULL, handle) == 0);
+	assert_true(serial_of_proxy_of((int)getpid() + 1, context, handle) == 0);
+	rig_clear();
+	ncclProfiler_v5.stop((void *)(uintptr_t)handle);
+	ncclProfiler_v5.finalize(context);
+	assert_int_equal(rig_n_ops, 1);
+	/* of the one proxy that was its own, it has its end */
+	assert_int_equal(nth_op(0)->flags, 0);
+}
+
+static void a_proxy_is_of_its_own_communicator(void **state)
+{
+	void *contexts[2];
+	uint64_t handle;
+	int mask;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		((rig_init_v5)ncclProfiler_v5.init)(
+			&contexts[i], rig_key(), &mask, "", 1, 2, 0, NULL);
+	handle = start_coll(contexts[0]);
+	assert_true(serial_of_proxy(contexts[1], handle) == 0);
+	assert_true(serial_of_proxy(contexts[0], handle) != 0);
+	for (int i = 0; i < 2; i++)
+		ncclProfiler_v5.finalize(contexts[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -388,6 +472,8 @@ int main(void)
 		cmocka_unit_test(an_operation_is_written_as_soon_as_it_is_certain),
 		cmocka_unit_test(those_of_one_group_do_not_end_each_other),
 		cmocka_unit_test(it_can_be_turned_off_and_on_during_a_run),
+		cmocka_unit_test(a_proxy_of_another_process_with_our_pid_is_not_ours),
+		cmocka_unit_test(a_proxy_is_of_its_own_communicator),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

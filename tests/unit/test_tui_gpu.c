@@ -301,6 +301,76 @@ static void what_is_said_of_a_kernel(void **state)
 	end(&f);
 }
 
+static void details_say_what_proxies_moved(void **state)
+{
+	char text[LW_TIMELINE_TEXT_BYTES];
+	struct fixture f;
+	size_t n = 0;
+
+	(void)state;
+	begin(&f,
+		"INSERT INTO comm(process_id, key, parent_key, size, rank, serial, how, transport, at_ns)"
+		" SELECT DISTINCT t.process_id, o.comm_key, NULL, 2, t.process_id - 1, 0, 1, 3, 0 FROM nccl_op o JOIN thread t ON t.id = o.thread_id;"
+		"INSERT INTO nccl_proxy SELECT thread_id, 1000000 + seq, start_ns, end_ns, 1, serial, 65536, 1, 0, 1, 5000, 2000, 20000 FROM nccl_op WHERE thread_id = 2;"
+		"INSERT INTO nccl_proxy SELECT thread_id, 2000000 + seq, start_ns, end_ns, 2, serial, 65536, 1, 0, 1, 4000, 25000, 0 FROM nccl_op WHERE thread_id = 2;");
+	f.timeline.gpu_line = 1;
+	assert_true(lw_timeline_gpu_next(&f.timeline, 1, COLUMNS));
+	assert_true(lw_timeline_gpu_line(&f.timeline, 5, text));
+	assert_string_equal(text,
+		"sent 64 KiB to rank 1 on 1 channel, 1 message; of one: GPU not ready 5 us, receiver not ready 2 us, on the network 20 us");
+	assert_true(lw_timeline_gpu_line(&f.timeline, 6, text));
+	assert_string_equal(text,
+		"received 64 KiB from rank 1 on 1 channel, 1 message; of one: asked for and not there 25 us, GPU had not taken it 4 us");
+	assert_true(lw_timeline_gpu_line(&f.timeline, 7, text));
+	assert_non_null(strstr(text, "ncclDevKernel"));
+	assert_false(lw_timeline_gpu_line(&f.timeline, 8, text));
+	f.timeline.gpu_line = 0; /* computing */
+	f.timeline.item.is_there = false;
+	assert_true(lw_timeline_gpu_next(&f.timeline, 1, COLUMNS));
+	while (lw_timeline_gpu_line(&f.timeline, n, text))
+		assert_null(strstr(text, "message")), n++;
+	assert_true(n >= 5);
+	end(&f);
+}
+
+/* Where no kernel was recorded: operations of NCCL are the collectives. */
+static void details_of_a_collective_say_it_too(void **state)
+{
+	static char sql[MAKE_GPU_SQL_BYTES];
+	char text[LW_TIMELINE_TEXT_BYTES];
+	struct make_run spec = make_run_job(2, 8);
+	struct make_gpu gpu = make_gpu_job();
+	struct lw_timeline timeline = {.group = 0};
+	struct lw_run *run;
+	size_t n_sent = 0, n_received = 0;
+
+	(void)state;
+	spec.transport = LW_TRANSPORT_NCCL;
+	spec.extra_sql = make_gpu_sql(&gpu,
+		"DELETE FROM kernel; DELETE FROM launch; DELETE FROM gpu_sync; DELETE FROM copy; DELETE FROM batch; DELETE FROM batch_tensor;"
+		"DELETE FROM ready; DELETE FROM wait; DELETE FROM cycle; DELETE FROM collective; UPDATE process SET framework = 0;"
+		"INSERT INTO nccl_proxy SELECT thread_id, 1000000 + seq, start_ns, end_ns, 1, serial, 65536, 1, 0, 1, 5000, 2000, 20000 FROM nccl_op WHERE thread_id = 2;"
+		"INSERT INTO nccl_proxy SELECT thread_id, 2000000 + seq, start_ns, end_ns, 2, serial, 65536, 1, 0, 1, 4000, 25000, 0 FROM nccl_op WHERE thread_id IN (2, 4);",
+		sql);
+	run = run_fixture_analyze(&spec);
+	assert_int_equal(lw_lanes_init(&timeline.lanes, run), LW_OK);
+	for (size_t n = 0; lw_timeline_details_line(&timeline, n, text); n++) {
+		n_sent += !strcmp(text,
+			"sent 64 KiB to 1 of its communicator on 1 channel, 1 message; of one: GPU not ready 5 us, receiver not ready 2 us, on the network 20 us");
+		n_received += strstr(text, "received 64 KiB from 1 of its") != NULL;
+	}
+	assert_int_equal(n_sent, 1);
+	assert_int_equal(n_received, 1);
+	timeline.rank = 1; /* which sent nothing */
+	for (size_t n = 0; lw_timeline_details_line(&timeline, n, text); n++) {
+		assert_null(strstr(text, "sent "));
+		n_received += strstr(text, "received 64 KiB from 1 of its") != NULL;
+	}
+	assert_int_equal(n_received, 2);
+	lw_lanes_done(&timeline.lanes);
+	lw_run_free(run);
+}
+
 static void csv_has_a_line_for_each_that_is_shown(void **state)
 {
 	static char csv[1 << 16];
@@ -392,6 +462,8 @@ int main(void)
 		cmocka_unit_test(what_is_said_of_a_kernel),
 		cmocka_unit_test(across_clocks_the_shortest_kernel_came_last),
 		cmocka_unit_test(across_clocks_tensors_tell_who_entered_last),
+		cmocka_unit_test(details_say_what_proxies_moved),
+		cmocka_unit_test(details_of_a_collective_say_it_too),
 		cmocka_unit_test(csv_has_a_line_for_each_that_is_shown),
 	};
 

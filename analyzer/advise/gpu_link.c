@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu_link.c - a link between two ranks on which NCCL's messages stay far longer than on the others, by the proxies at both its ends.
+ *
+ * Said without a gain: messages of one connection overlap, and what the operation would wait for next is not known.
+ */
+#include <string.h>
+
+#include "analyzer/advise/gpu_span.h"
+#include "analyzer/reconstruct/nccl_words.h"
+
+enum { UNDER_WAY = 8 }; /* messages of a channel at once, at most */
+
+/* Of a counted step of @rank, mean; of the whole run where there are none. */
+static double length_ns(const struct lw_run *run, const struct lw_rank *rank)
+{
+	const struct lw_step *step;
+	double sum_ns = 0, n = 0;
+
+	lw_vec_foreach (step, &rank->steps)
+		if (!step->excluded) {
+			sum_ns += (double)(step->end_ns - step->start_ns);
+			n++;
+		}
+	return n > 0 ? sum_ns / n : (double)(run->last_ns - run->first_ns);
+}
+
+/* However much the messages overlapped, the link was in use for a good part of the step. */
+static bool is_worth(const struct lw_run *run, const struct lw_nccl_link *link)
+{
+	double used_ns = link->both.network_ns / (UNDER_WAY * link->n_channels) / link->n_steps;
+
+	return used_ns >= LW_GPU_WORTH_FRAC * length_ns(run, &run->ranks.at[link->from]);
+}
+
+static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
+{
+	char text[LW_GPU_TEXT_BYTES];
+	struct lw_nccl_links links;
+	int status = lw_nccl_links(run, &links);
+	const char *words;
+
+	if (status == LW_OK && links.slow != LW_NONE && is_worth(run, &links.at.at[links.slow]) &&
+		run->network.slow_rank !=
+			links.at.at[links.slow].from) { /* else that is said, with its capacity */
+		words = strchr(lw_nccl_slow_text(run, &links, text), ':');
+		status = lw_advise_find(list, self->id,
+			"a link of NCCL's is slow:%.*s; look at its cables, NICs and switch first. What that costs a step is not known, as messages overlap",
+			(int)strlen(words + 1) - 1, words + 1);
+	}
+	lw_nccl_links_done(&links);
+	return status;
+}
+
+const struct lw_adviser lw_adviser_gpu_link = {
+	.id = "gpu.link",
+	.title = "A slow link of NCCL's",
+	.run = advise,
+	.needs_no_replay = true,
+	.assumes =
+		"What a message waits for between its sender's handing it over and its receiver's having it, while both want it, is the way between them.",
+	.wrong_if =
+		"NCCL's proxy threads there had no core: then the network is idle meanwhile; see cores in `lapwing report`.",
+	.check =
+		"Move one of the two ranks to another host, record that run too, and compare the two with `lapwing report`: section Inside NCCL.",
+};

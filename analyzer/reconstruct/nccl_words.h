@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nccl_words.h - sentences on NCCL's proxies that report, screens and advice share. */
+#ifndef LAPWING_ANALYZER_RECONSTRUCT_NCCL_WORDS_H
+#define LAPWING_ANALYZER_RECONSTRUCT_NCCL_WORDS_H
+
+#include "analyzer/gpu_words.h"
+#include "analyzer/reconstruct/nccl_links.h"
+#include "base/units.h"
+
+/** lw_nccl_slow_text() - the link that stands out; "" = none does. Return: @text. */
+const char *lw_nccl_slow_text(
+	const struct lw_run *run, const struct lw_nccl_links *links, char text[LW_GPU_TEXT_BYTES]);
+
+/** lw_nccl_late_text() - the rank that the others' data waits for; "" = none does. Return: @text. */
+const char *lw_nccl_late_text(
+	const struct lw_run *run, const struct lw_nccl_links *links, char text[LW_GPU_TEXT_BYTES]);
+
+/** lw_nccl_link_name() - "TCP eth0", "RDMA mlx5_0/1", "TCP"; "" = NCCL did not say what carried it. Return: @text. */
+enum { LW_NCCL_LINK_NAME_BYTES = 64 };
+const char *lw_nccl_link_name(const struct lw_run *run, const struct lw_nccl_link *link,
+	char text[LW_NCCL_LINK_NAME_BYTES]);
+
+/** lw_nccl_wait_text() - the mean of @n_messages; "?" = of none. Waits are recorded to a microsecond. Return: @text. */
+const char *lw_nccl_wait_text(double sum_ns, double n_messages, char text[LW_UNIT_TEXT_BYTES]);
+
+/** lw_nccl_moved_text() - what proxies sent (else received) for operation @op of @rank, and waited for; "" = none did. Return: @text. */
+const char *lw_nccl_moved_text(const struct lw_run *run, const struct lw_rank *rank, int32_t op,
+	bool is_send, char text[LW_GPU_TEXT_BYTES]);
+
+#endif /* LAPWING_ANALYZER_RECONSTRUCT_NCCL_WORDS_H */
