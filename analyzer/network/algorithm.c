@@ -16,18 +16,31 @@
 #include <string.h>
 
 #include "analyzer/network/pattern.h"
+#include "analyzer/reconstruct/volume.h"
 #include "base/units.h"
 
 enum { LEAST_ELSEWHERE_BYTES = 1 << 20 };
 #define LEAST_STEP_BYTES 65536.0 /* of all ranks together */
 #define HOT_FACTOR       1.5
 #define SAME_FRAC        0.1
+#define OTHERS_FRAC      0.02 /* of what allreduces move: what other collectives may */
 
-/* Bytes of the allreduces of a counted step. NAN: there are none, or other collectives move much too. */
+/* What a batch makes each rank send, in a ring. NAN: not known. */
+static double volume(const struct lw_run *run, const struct lw_batch *batch)
+{
+	const struct lw_group *group;
+
+	if (batch->group == LW_NONE)
+		return (double)batch->bytes;
+	group = &run->groups.at[batch->group];
+	return lw_group_size_bytes(run, group) * lw_group_bus_factor(group);
+}
+
+/* Bytes of the allreduces of a counted step. NAN: there are none, or other collectives move what would be seen. */
 static double op_bytes(const struct lw_run *run)
 {
 	const struct lw_rank *rank = run->ranks.n ? &run->ranks.at[0] : NULL;
-	double bytes = 0, other_bytes = 0;
+	double bytes = 0, moved_bytes = 0, other_bytes = 0;
 
 	if (!rank || !run->network.n_steps)
 		return NAN;
@@ -37,14 +50,19 @@ static double op_bytes(const struct lw_run *run)
 		for (uint32_t b = 0; b < step->n_batches && !step->excluded; b++) {
 			const struct lw_batch *batch = &rank->batches.at[step->first_batch + b];
 
-			if (batch->op == LW_COLL_ALLREDUCE)
-				bytes += (double)batch->bytes;
-			else
-				other_bytes += (double)batch->bytes;
+			if (!batch->bytes)
+				continue;
+			if (batch->op != LW_COLL_ALLREDUCE) {
+				other_bytes += volume(run, batch);
+				continue;
+			}
+			bytes += (double)batch->bytes;
+			moved_bytes += volume(run, batch);
 		}
 	}
-	return bytes > 0 && other_bytes < 0.1 * bytes ? bytes / (double)run->network.n_steps
-						      : (double)NAN;
+	return bytes > 0 && other_bytes < OTHERS_FRAC * moved_bytes
+		       ? bytes / (double)run->network.n_steps
+		       : (double)NAN;
 }
 
 /* What rank @r sends of D = 1. @pattern: NULL: two ranks. */

@@ -148,6 +148,34 @@ static void four_links_both_ways(double factor)
 		net_run_exchange(r, (r + 1) % 4, factor / 2);
 }
 
+/* Nothing is said of "what that takes" where a part that shows was for something else. */
+static void other_collectives_count_by_what_they_move(void **state)
+{
+	static const struct {
+		const char *sql;
+		bool is_known;
+	} cases[] = {
+		{"UPDATE batch SET op = 3 WHERE bytes = 4000", true},    /* 0.1 % */
+		{"UPDATE batch SET op = 3 WHERE bytes = 400000", false}, /* 9 % */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct lw_run *run;
+
+		net_run_begin(4);
+		for (int r = 0; r < 4; r++)
+			net_run_add_link(r, (r + 1) % 4, 60e6, 3e3, 50);
+		net_run_add("%s", cases[i].sql);
+		run = net_run_analyze(4);
+		assert_algorithm(run, LW_ALGORITHM_RING);
+		assert_int_equal(!isnan(run->network.op_bytes), cases[i].is_known);
+		assert_int_equal(
+			!!strstr(run->network.evidence, "of what that takes"), cases[i].is_known);
+		lw_run_free(run);
+	}
+}
+
 static void the_same_links_are_told_apart_by_bytes(void **state)
 {
 	struct lw_run *run;
@@ -419,6 +447,7 @@ int main(void)
 		cmocka_unit_test(a_server_is_named_and_hot),
 		cmocka_unit_test(other_patterns_have_their_names),
 		cmocka_unit_test(a_server_on_the_host_of_workers_is_a_server),
+		cmocka_unit_test(other_collectives_count_by_what_they_move),
 		cmocka_unit_test(the_same_links_are_told_apart_by_bytes),
 		cmocka_unit_test(two_trees_are_found),
 		cmocka_unit_test(two_ranks_tell_nothing_apart),
