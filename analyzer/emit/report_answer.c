@@ -44,7 +44,7 @@ static void print_exposed(FILE *out, const struct lw_summary *summary)
 		{LW_EXPOSED_WAIT, "for the cycle or behind other operations"},
 		{LW_EXPOSED_WIRE,
 			exposed.has_waits
-				? "in collectives: on the wire, or waiting for ranks that came later"
+				? "in operations: on the wire, or waiting for ranks or peers that came later"
 				: "on the wire"},
 		{LW_EXPOSED_MISC, "in copies and set-up"},
 	};
