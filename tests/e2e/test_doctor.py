@@ -121,6 +121,16 @@ def who_has_the_gpu(folder):
     for path, words in ("/nowhere/libX.so", "/nowhere/libX.so, which is not there"), (other, other + ": CUPTI has one subscriber"):
         told = doctor("ls", CUDA_INJECTION64_PATH=path)["cupti"]
         assert "CUDA_INJECTION64_PATH is " + words in told["text"] and told["verdict"] != "yes", told
+    # as the tracer would: none newer than the program's own runtime, though the loader has one
+    stub = "int cupti(void) { return 0; }\n"
+    for name in "libcupti.so.13", "libcupti.so.12":
+        build(folder, name, "-shared", "-fPIC", text=stub)
+    runtime = build(folder, "libcudart.so.12", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.12", text="int cudaFree(void) { return 0; }\n")
+    program = build(folder, "uses_cuda", runtime, text="int cudaFree(void);\nint main(void) { return cudaFree(); }\n")
+    told = doctor(program, LD_LIBRARY_PATH=folder)["cupti"]
+    assert folder + "/libcupti.so.12" in told["text"] and "libcupti.so.13" not in told["text"], told
+    for name in "libcupti.so.13", "libcupti.so.12", "libcudart.so.12":
+        os.remove(os.path.join(folder, name))
     none, cuda = doctor("ls"), "int cuDriverGetVersion(int *v) { *v = 13000; return %d; }\n"
     if none["cupti"]["verdict"] == "no" and "libcuda.so.1" in none["cupti"]["text"]:
         both = doctor("ls", KINETO_USE_DAEMON="1")["cupti"]["text"]
