@@ -217,6 +217,10 @@ void lw_doctor_check_nvtx(const struct lw_doctor_patient *patient, struct lw_doc
 		lw_doctor_say(answer, LW_DOCTOR_UNSURE,
 			"NVTX_INJECTION64_PATH is %.200s, which is no NVTX tool (it exports no InitializeInjectionNvtx2): lapwing alone has the ranges",
 			other);
+	else if (other && strchr(other, '/') && lw_probe_count_symbols(other, "cuptiSubscribe"))
+		lw_doctor_say(answer, LW_DOCTOR_UNSURE,
+			"ranges and marks, not NCCL's own: NVTX_INJECTION64_PATH is %.200s, CUPTI itself, which gives domains no handles before somebody subscribes",
+			other);
 	else if (other)
 		lw_doctor_say(answer, LW_DOCTOR_YES,
 			"ranges and marks; each call goes on to %.200s, which NVTX_INJECTION64_PATH names",

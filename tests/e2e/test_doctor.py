@@ -110,6 +110,10 @@ def who_has_the_gpu(folder):
     assert told["verdict"] == "unsure" and none + ", which is no NVTX tool" in told["text"], told
     told = doctor("ls", NVTX_INJECTION64_PATH="/nowhere/libtool.so")["nvtx"]
     assert told["verdict"] == "unsure" and "/nowhere/libtool.so" in told["text"], told
+    cupti = build(folder, "libcupti_tool.so", "-shared", "-fPIC",
+                  text="int InitializeInjectionNvtx2(void *f) { return !f; }\nint cuptiSubscribe(void) { return 0; }\n")
+    told = doctor("mpirun", PYTHON, "job.py", NVTX_INJECTION64_PATH=cupti)["nvtx"]
+    assert told["verdict"] == "unsure" and "not NCCL's own" in told["text"] and cupti in told["text"], told
     assert "not NCCL's own" in doctor("env", "NCCL_NVTX_DISABLE=1", "ls")["nvtx"]["text"]
 
     for variables, words in ({"LAPWING_GPU": "off"}, "LAPWING_GPU=off"), ({"KINETO_USE_DAEMON": "1"}, "left to Kineto"):
