@@ -395,6 +395,9 @@ int64_t lw_run_since_ns(const struct lw_run *run, const struct lw_rank *rank, in
 /** lw_group_waits() - nobody leaves such an operation (enum lw_coll) before everybody has entered. */
 bool lw_group_waits(int op);
 
+/** lw_group_is_unsized() - it moves something, and no rank that has it knows how much. */
+bool lw_group_is_unsized(const struct lw_run *run, const struct lw_group *group);
+
 /** lw_batch_wire() - its transport collective; the whole operation where that is not known. */
 struct lw_interval lw_batch_wire(const struct lw_batch *batch);
 

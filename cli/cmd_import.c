@@ -72,16 +72,34 @@ static char *default_output(const char *input)
 	return asprintf(&output, "%.*s%s", (int)n, name, run_suffix) < 0 ? NULL : output;
 }
 
+/* "48 operations of NCCL on 5 MiB" */
+static const char *nccl_text(const struct lw_import_summary *summary, char text[128])
+{
+	uint64_t n_sized = summary->n_nccl_ops - summary->n_nccl_unsized;
+	char bytes[LW_UNIT_TEXT_BYTES];
+	int n = snprintf(text, 128, "%" PRIu64 " operation%s of NCCL", summary->n_nccl_ops,
+		summary->n_nccl_ops == 1 ? "" : "s");
+
+	if (n_sized)
+		n += snprintf(text + n, 128 - (size_t)n, " on %s",
+			lw_bytes_format((double)summary->bytes, bytes));
+	if (n_sized && summary->n_nccl_unsized)
+		snprintf(text + n, 128 - (size_t)n, " (%" PRIu64 " of unknown size not in it)",
+			summary->n_nccl_unsized);
+	else if (summary->n_nccl_unsized)
+		snprintf(text + n, 128 - (size_t)n, " of unknown size");
+	return text;
+}
+
 static void print_profile(const struct options *options, const struct lw_import_summary *summary)
 {
-	char duration[LW_UNIT_TEXT_BYTES], bytes[LW_UNIT_TEXT_BYTES];
+	char duration[LW_UNIT_TEXT_BYTES], nccl[128];
 
 	printf("%s: %" PRIu64 " rank%s in %s, %" PRIu64 " ranges, %" PRIu64 " kernels, %" PRIu64
-	       " copies, %" PRIu64 " operations of NCCL on %s, %" PRIu64 " step%s (%s)\n",
+	       " copies, %s, %" PRIu64 " step%s (%s)\n",
 		options->output, summary->n_ranks, summary->n_ranks == 1 ? "" : "s",
 		lw_ns_format((double)summary->duration_ns, duration), summary->n_ranges,
-		summary->n_kernels, summary->n_copies, summary->n_nccl_ops,
-		lw_bytes_format((double)summary->bytes, bytes), summary->n_steps,
+		summary->n_kernels, summary->n_copies, nccl_text(summary, nccl), summary->n_steps,
 		summary->n_steps == 1 ? "" : "s", summary->format);
 }
 
@@ -150,6 +168,7 @@ static int print_json(const struct options *options, const struct lw_import_summ
 	lw_json_int(json, "n_launches", (int64_t)summary->n_launches);
 	lw_json_int(json, "n_syncs", (int64_t)summary->n_syncs);
 	lw_json_int(json, "n_nccl_ops", (int64_t)summary->n_nccl_ops);
+	lw_json_int(json, "n_nccl_unsized", (int64_t)summary->n_nccl_unsized);
 	lw_json_int(json, "n_steps", (int64_t)summary->n_steps);
 	lw_json_int(json, "n_unused", (int64_t)summary->n_unused);
 	lw_json_int(json, "n_packets", (int64_t)summary->n_packets);

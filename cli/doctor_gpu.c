@@ -13,6 +13,7 @@
 
 #include "cli/doctor.h"
 #include "collector/nvml.h"
+#include "schema/cupti_place.h"
 #include "schema/rundir.h"
 
 enum { CUDA_ERROR_STUB_LIBRARY = 34 }; /* cuda.h */
@@ -61,40 +62,64 @@ static const char *driver_trouble(char *text, size_t text_bytes)
 	return *text ? text : NULL;
 }
 
-/* The CUPTI that the command's Python or the loader would give. Return: its path, NULL = none. */
+/* The file that the loader takes for @name. Return: it loads. */
+static bool find_file(const char *name, char *path, size_t path_bytes)
+{
+	void *handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+	struct link_map *map;
+	bool is_there = handle && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0;
+
+	if (is_there)
+		snprintf(path, path_bytes, "%s", map->l_name);
+	if (handle)
+		dlclose(handle);
+	return is_there;
+}
+
+/* The libcudart that the command would have: torch's of pip, or the one that its program is linked to; "" = not known. */
+static void find_runtime(const struct lw_doctor_patient *patient, char *path, size_t path_bytes)
+{
+	static const char *const names[] = {"cu13/lib/libcudart.so.13",
+		"cuda_runtime/lib/libcudart.so.12", "cuda_runtime/lib/libcudart.so.11.0"};
+
+	for (size_t i = 0; patient->torch_dir[0] && i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, path_bytes, "%.3900s/../nvidia/%s", patient->torch_dir, names[i]);
+		if (access(path, R_OK) == 0)
+			return;
+	}
+	for (size_t i = 0; i < patient->program.n_needed; i++)
+		if (!strncmp(patient->program.needed[i], "libcudart.so", 12) &&
+			find_file(patient->program.needed[i], path, path_bytes))
+			return;
+	path[0] = '\0';
+}
+
+static int driver_major(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+	int (*get_version)(int *) =
+		library ? (int (*)(int *))(uintptr_t)dlsym(library, "cuDriverGetVersion") : NULL;
+	int version = 0;
+
+	if (get_version && get_version(&version))
+		version = 0;
+	if (library)
+		dlclose(library);
+	return version / 1000;
+}
+
+/* The CUPTI that the tracer would take in the command's process. Return: its path, NULL = none. */
 static const char *find_cupti(
 	const struct lw_doctor_patient *patient, char *path, size_t path_bytes)
 {
-	/* as tracer/cupti_find.c looks for them */
-	static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8",
-		"libcupti.so.11.7", "libcupti.so.11.6", "libcupti.so.11.5", "libcupti.so.11.4",
-		"libcupti.so.11.3", "libcupti.so.11.2", "libcupti.so.11.1", "libcupti.so.11.0",
-		"libcupti.so.10.2"};
-	static const char *const folders[] = {
-		"", "/usr/local/cuda/lib64/", "/usr/local/cuda/extras/CUPTI/lib64/"};
-	struct link_map *map;
+	char runtime[4096], name[8192];
+	int major;
 
-	for (size_t i = 0; patient->torch_dir[0] && i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(path, path_bytes, "%.3900s/../nvidia/cuda_cupti/lib/%s",
-			patient->torch_dir, names[i]);
-		if (access(path, R_OK) == 0)
+	find_runtime(patient, runtime, sizeof(runtime));
+	major = runtime[0] ? lw_cupti_major(runtime) : driver_major();
+	for (size_t i = 0; lw_cupti_place(runtime, major, i, name, sizeof(name)); i++)
+		if (name[0] && find_file(name, path, path_bytes))
 			return path;
-	}
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		for (size_t k = 0; k < sizeof(folders) / sizeof(folders[0]); k++) {
-			void *handle;
-			bool is_there;
-
-			snprintf(path, path_bytes, "%s%s", folders[k], names[i]);
-			handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-			is_there = handle && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0;
-			if (is_there)
-				snprintf(path, path_bytes, "%s", map->l_name);
-			if (handle)
-				dlclose(handle);
-			if (is_there)
-				return path;
-		}
 	return NULL;
 }
 
@@ -191,6 +216,10 @@ void lw_doctor_check_nvtx(const struct lw_doctor_patient *patient, struct lw_doc
 		 !lw_probe_count_symbols(other, "InitializeInjectionNvtx"))
 		lw_doctor_say(answer, LW_DOCTOR_UNSURE,
 			"NVTX_INJECTION64_PATH is %.200s, which is no NVTX tool (it exports no InitializeInjectionNvtx2): lapwing alone has the ranges",
+			other);
+	else if (other && strchr(other, '/') && lw_probe_count_symbols(other, "cuptiSubscribe"))
+		lw_doctor_say(answer, LW_DOCTOR_UNSURE,
+			"ranges and marks, not NCCL's own: NVTX_INJECTION64_PATH is %.200s, CUPTI itself, which gives domains no handles before somebody subscribes",
 			other);
 	else if (other)
 		lw_doctor_say(answer, LW_DOCTOR_YES,

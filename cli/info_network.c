@@ -138,7 +138,7 @@ static void print_sampler(sqlite3_stmt *row, struct lw_json *json)
 	char period[LW_UNIT_TEXT_BYTES], actual[LW_UNIT_TEXT_BYTES];
 
 	(void)json;
-	if (actual_ns > period_ns)
+	if (actual_ns > 2 * period_ns) /* that much one slow look alone makes of it */
 		printf("  sampler    %s looked every %s, not every %s: one look costs too much here\n",
 			lw_store_column_text(row, 0), lw_ns_format((double)actual_ns, actual),
 			lw_ns_format((double)period_ns, period));

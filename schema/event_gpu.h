@@ -96,7 +96,8 @@ enum lw_launch_for {
 	X(SCATTER, 8, "scatter")                                                                   \
 	X(SEND, 9, "send")                                                                         \
 	X(RECV, 10, "recv")                                                                        \
-	X(OTHER, 11, "other")
+	X(OTHER, 11, "other")                                                                      \
+	X(BARRIER, 12, "barrier")
 
 enum lw_nccl_op {
 #define X(name, number, text) LW_NCCL_##name = (number),

@@ -3,8 +3,7 @@
  * cupti_find.c - which libcupti belongs to this process.
  *
  * One that is mapped already comes first: pip's packages of CUDA bring their own, and a process may hold
- * only one. Else the one of the same major version as the runtime that is mapped, beside it or where the
- * loader looks, for a library that is newer than the driver refuses it.
+ * only one. Else what schema/cupti_place.h says.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema/cupti_place.h"
 #include "tracer/hook_cupti.h"
 
 enum { OLDEST_VERSION = 10 }; /* CUDA 9.0: the first whose records are those of cupti_layout.h */
@@ -44,17 +44,6 @@ static int look(struct dl_phdr_info *info, size_t size, void *data)
 	else if (!strncmp(name, "libcuda.so", 10))
 		keep(mapped->driver, path);
 	return 0;
-}
-
-/* Of ".../libcudart.so.12" or ".../libcudart.so.11.0", through its links. Return: 0 = not told. */
-static int major_of(const char *library)
-{
-	char real[PATH_MAX];
-	const char *at = realpath(library, real) ? strstr(real, ".so.") : NULL;
-
-	if (!at)
-		at = strstr(library, ".so.");
-	return at ? (int)strtol(at + 4, NULL, 10) : 0;
 }
 
 static int driver_major(const struct mapped *mapped)
@@ -92,48 +81,10 @@ static void *try_path(const char *path, char *ret_path, size_t n_bytes)
 	return handle;
 }
 
-/* Beside the mapped runtime: one folder in toolkits, a neighbour's in pip's packages. */
-static void *try_beside(const char *runtime, const char *name, char *ret_path, size_t n_bytes)
-{
-	static const char *const folders[] = {
-		"", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/"};
-	const char *slash = strrchr(runtime, '/');
-	char path[2 * PATH_MAX];
-	void *handle = NULL;
-
-	for (size_t i = 0; slash && !handle && i < sizeof(folders) / sizeof(folders[0]); i++) {
-		snprintf(path, sizeof(path), "%.*s/%s%s", (int)(slash - runtime), runtime,
-			folders[i], name);
-		handle = try_path(path, ret_path, n_bytes);
-	}
-	return handle;
-}
-
-static void *open_major(
-	const struct mapped *mapped, const char *name, char *ret_path, size_t n_bytes)
-{
-	static const char *const folders[] = {
-		"", "/usr/local/cuda/lib64/", "/usr/local/cuda/extras/CUPTI/lib64/"};
-	void *handle = try_beside(mapped->runtime, name, ret_path, n_bytes);
-	char path[PATH_MAX];
-
-	for (size_t i = 0; !handle && i < sizeof(folders) / sizeof(folders[0]); i++) {
-		snprintf(path, sizeof(path), "%s%s", folders[i], name);
-		handle = try_path(path, ret_path, n_bytes);
-	}
-	return handle;
-}
-
 static void *open_library(char *ret_path, size_t n_bytes)
 {
-	static const struct {
-		const char *name;
-		int major;
-	} releases[] = {{"libcupti.so.13", 13}, {"libcupti.so.12", 12}, {"libcupti.so.11.8", 11},
-		{"libcupti.so.11.7", 11}, {"libcupti.so.11.6", 11}, {"libcupti.so.11.5", 11},
-		{"libcupti.so.11.4", 11}, {"libcupti.so.11.3", 11}, {"libcupti.so.11.2", 11},
-		{"libcupti.so.11.1", 11}, {"libcupti.so.11.0", 11}, {"libcupti.so.10.2", 10}};
 	struct mapped mapped = {0};
+	char path[2 * PATH_MAX];
 	void *handle = NULL;
 	int major;
 
@@ -142,10 +93,11 @@ static void *open_library(char *ret_path, size_t n_bytes)
 		tell_path(ret_path, n_bytes, mapped.cupti);
 		return dlopen(mapped.cupti, RTLD_LAZY | RTLD_NOLOAD);
 	}
-	major = mapped.runtime[0] ? major_of(mapped.runtime) : driver_major(&mapped);
-	for (size_t i = 0; !handle && i < sizeof(releases) / sizeof(releases[0]); i++)
-		if (!major || releases[i].major <= major)
-			handle = open_major(&mapped, releases[i].name, ret_path, n_bytes);
+	major = mapped.runtime[0] ? lw_cupti_major(mapped.runtime) : driver_major(&mapped);
+	for (size_t i = 0; !handle && lw_cupti_place(mapped.runtime, major, i, path, sizeof(path));
+		i++)
+		if (path[0])
+			handle = try_path(path, ret_path, n_bytes);
 	return handle;
 }
 

@@ -315,6 +315,12 @@ static const void *give_handle(
 {
 	if (!is_next)
 		return text;
+	if (!theirs && text) {
+		lw_nvtx_no_handles();
+		/* of NCCL nothing else will be known, which somebody has to be told */
+		if (kind == LW_NVTX_DOMAINS && lw_nvtx_nccl_is(text))
+			lw_nvtx_tell();
+	}
 	lw_nvtx_alias(kind, theirs, text);
 	return theirs;
 }
@@ -325,7 +331,8 @@ static const void *give_handle(
 		const void *(*next)parameters = NEXT(function, CALL);                              \
 		const void *theirs = next ? next arguments : NULL;                                 \
                                                                                                    \
-		return give_handle(kind, lw_nvtx_keep(type, text), next != NULL, theirs);          \
+		return give_handle(kind, lw_nvtx_keep(type, text),                                 \
+			next != NULL || lw_nvtx_is_withheld(LW_NVTX_##CALL), theirs);              \
 	}
 CREATE(create_a, CREATE_A, LW_NVTX_DOMAINS, LW_NVTX_ASCII, (const char *text), (text))
 CREATE(create_w, CREATE_W, LW_NVTX_DOMAINS, LW_NVTX_WIDE, (const wchar_t *text), (text))

@@ -160,6 +160,12 @@ int lw_nvtx_attach_extension(struct lw_nvtx_module *module, const lw_nvtx_fn *ow
 /** lw_nvtx_tell() - once, when this process is live: what became of the attachment. */
 void lw_nvtx_tell(void);
 
+/** lw_nvtx_is_withheld() - there is another tool, which does not take @call: the client is given no handle. */
+bool lw_nvtx_is_withheld(enum lw_nvtx_call call);
+
+/** lw_nvtx_no_handles() - the other tool gave NULL for one: said in the hook's row. */
+void lw_nvtx_no_handles(void);
+
 /* ---- nvtx_names.c ---------------------------------------------------------------------------------- */
 
 enum lw_nvtx_names { LW_NVTX_DOMAINS, LW_NVTX_STRINGS, LW_NVTX_N_NAMES };

@@ -50,6 +50,9 @@ static _Atomic uint32_t n_taken;
 static _Atomic bool is_lost;             /* another tool is named that does not load */
 static _Atomic(const char *) other_name; /* of the other tool, NULL = there is none */
 static _Atomic bool has_news;
+static _Atomic bool withheld[LW_NVTX_N_CALLS]; /* the other tool does not make such handles */
+static _Atomic bool
+	is_handleless; /* the other tool gives none: every domain and text is NULL then */
 
 lw_nvtx_fn lw_nvtx_next(enum lw_nvtx_call call)
 {
@@ -140,7 +143,19 @@ static void take(lw_nvtx_fn *slot, int call, lw_nvtx_fn own, lw_nvtx_fn theirs)
 	atomic_fetch_add(&n_taken, 1);
 }
 
-/* Makes a handle: where the other tool has no such call the client must get none, or that tool would be given ours. */
+bool lw_nvtx_is_withheld(enum lw_nvtx_call call)
+{
+	return atomic_load_explicit(&withheld[call], memory_order_relaxed);
+}
+
+void lw_nvtx_no_handles(void)
+{
+	if (!atomic_exchange(&is_handleless, true))
+		atomic_store(&has_news, true);
+}
+
+/* Makes a handle: where the other tool has no such call the client must get none, or that tool would be given ours. We take
+ * the call all the same, to learn whose domain it is, and give NULL. */
 static bool makes_handle(int call)
 {
 	return call >= LW_NVTX_REGISTER_A && call <= LW_NVTX_CREATE_W;
@@ -167,9 +182,15 @@ int lw_nvtx_attach(lw_nvtx_export_fn get_export_table, const lw_nvtx_fn *own)
 
 		theirs[call] = is_set && is_other ? *slots[call] : NULL;
 	}
-	for (int call = 0; call < N_CORE_CALLS; call++)
-		if (slots[call] && !(is_other && !theirs[call] && makes_handle(call)))
-			take(slots[call], call, own[call], theirs[call]);
+	if (is_other && !theirs[LW_NVTX_CREATE_A])
+		lw_nvtx_no_handles();
+	for (int call = 0; call < N_CORE_CALLS; call++) {
+		if (!slots[call])
+			continue;
+		if (is_other && !theirs[call] && makes_handle(call))
+			atomic_store(&withheld[call], true);
+		take(slots[call], call, own[call], theirs[call]);
+	}
 	return 1;
 }
 
@@ -210,6 +231,10 @@ void lw_nvtx_tell(void)
 	if (atomic_load(&is_lost))
 		snprintf(detail, sizeof(detail), "another tool does not load: %s",
 			getenv(LW_ENV_NVTX_NEXT));
+	else if (name && atomic_load(&is_handleless))
+		snprintf(detail, sizeof(detail),
+			"every call goes on to %.180s, which gives domains no handles: whose a range is (NCCL's, Horovod's) cannot be told",
+			name);
 	else if (name)
 		snprintf(detail, sizeof(detail), "every call goes on to %s", name);
 	lw_hook_report("nvtx", LW_HOOK_ACTIVE, atomic_load(&n_taken), detail);

@@ -18,9 +18,16 @@ static double statistic(const void *context, size_t row, int key)
 static const char *name_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])
 {
 	const struct lw_tensor_rows *rows = context;
+	const struct lw_tensor_stats *stats = &rows->stats[row];
+	char least[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES];
+	const char *name = rows->run->tensors.at[row].name;
 
-	(void)text;
-	return rows->run->tensors.at[row].name;
+	if (!(stats->least_bytes < stats->most_bytes))
+		return name;
+	snprintf(text, LW_TABLE_TEXT_BYTES, "%.80s, %s to %s", name,
+		lw_bytes_format(stats->least_bytes, least),
+		lw_bytes_format(stats->most_bytes, most));
+	return text;
 }
 
 static const char *dtype_text(const void *context, size_t row, char text[LW_TABLE_TEXT_BYTES])

@@ -52,6 +52,11 @@ static int add_member(struct making *making, size_t r, const struct lw_step *ste
 	int status = lw_phases_collect_members(phases, r, batch, i, 1);
 	bool is_known = phases->has_ready;
 
+	if (member->bytes &&
+		(!(stats->least_bytes > 0) || (double)member->bytes < stats->least_bytes))
+		stats->least_bytes = (double)member->bytes;
+	if ((double)member->bytes > stats->most_bytes)
+		stats->most_bytes = (double)member->bytes;
 	stats->n++;
 	stats->mates += batch->n_members - 1;
 	stats->bytes += member->bytes ? (double)member->bytes : (double)NAN;

@@ -10,8 +10,10 @@
 #include "analyzer/run.h"
 
 struct lw_tensor_stats {
-	uint64_t n;      /* times that some rank sent it in a counted step; 0: never */
-	double bytes;    /* NAN: not known */
+	uint64_t n;   /* times that some rank sent it in a counted step; 0: never */
+	double bytes; /* NAN: not known */
+	double least_bytes,
+		most_bytes; /* of its operations: those without a name share their kind's */
 	double ready_ns; /* queued, after the step began on that rank; n 0: its gradient complete */
 	double spread_ns; /* last rank's moment of queueing, or entering, after the first's */
 	bool is_entry; /* ranks are on different clocks: spread and last are of entering, as kernels tell */

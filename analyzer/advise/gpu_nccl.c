@@ -61,7 +61,8 @@ static int collect(struct lw_nccl_services *services, struct ways *ways)
 	if (services->at.n)
 		qsort(services->at.at, services->at.n, sizeof(*services->at.at), compare_ways);
 	lw_vec_foreach (served, &services->at) {
-		if (!served->is_matched) /* waiting for others would count as time */
+		if (!served->is_matched ||    /* waiting for others would count as time */
+			!(served->bytes > 0)) /* a barrier */
 			continue;
 		last = ways->at.n ? &ways->at.at[ways->at.n - 1] : NULL;
 		if (!last || compare_ways(&last->of, served)) {

@@ -30,6 +30,7 @@ struct lw_gpu_rank_figures {
 	int32_t rank;   /* of the job */
 	size_t n_steps; /* counted steps that these are means of; 0: of all that was recorded, once */
 	double whole_ns; /* mean length of those steps; else from the first kernel to the last end; NAN */
+	double comm_sum_ns; /* of what was recorded: lengths of communication kernels added up; else NAN */
 #define X(name) struct lw_figure name##_ns;
 	LW_GPU_FIGURES(X)
 #undef X
@@ -49,7 +50,9 @@ struct lw_gpu_nccl {
 };
 
 struct lw_gpu_summary {
-	lw_vec(struct lw_gpu_rank_figures) ranks;   /* those with kernels */
+	lw_vec(struct lw_gpu_rank_figures) ranks; /* those with kernels */
+	/* the same ranks from their first kernel to their last end, whatever steps there are: n_steps is 0 */
+	lw_vec(struct lw_gpu_rank_figures) recorded;
 	lw_vec(struct lw_gpu_nccl) nccl;            /* what took longest first */
 	lw_vec(const struct lw_gpu_name *) kernels; /* what took longest first */
 };
@@ -57,6 +60,9 @@ struct lw_gpu_summary {
 /** lw_gpu_summarize() - Return: LW_OK or LW_ERR_NOMEM; lw_gpu_summary_done() in both cases. */
 int lw_gpu_summarize(const struct lw_run *run, struct lw_gpu_summary *ret_summary);
 void lw_gpu_summary_done(struct lw_gpu_summary *summary);
+
+/** lw_gpu_sum_ranks() - the part of it that is of ranks; likewise lw_gpu_summary_done(). */
+int lw_gpu_sum_ranks(const struct lw_run *run, struct lw_gpu_summary *ret_summary);
 
 /** lw_gpu_sum_nccl() - the part of lw_gpu_summarize() that is in gpu_nccl.c. */
 int lw_gpu_sum_nccl(const struct lw_run *run, struct lw_gpu_summary *summary);
@@ -73,9 +79,6 @@ void lw_gpu_proxies_text(const struct lw_run *run, int32_t only_rank, FILE *out)
 /** lw_gpu_proxies_json() - the same, the key "proxies" of an open object; null where none were recorded. */
 int lw_gpu_proxies_json(struct lw_json *json, const struct lw_run *run);
 
-/** lw_gpu_proxies_why() - for an open array "diag": why figures of it are null. */
-void lw_gpu_proxies_why(struct lw_json *json, const struct lw_run *run);
-
 /** lw_gpu_idle_text() - that GPUs are idle for much of a step; "": they are not, or it is not known. Return: @text. */
 const char *lw_gpu_idle_text(const struct lw_run *run, char text[LW_GPU_TEXT_BYTES]);
 
@@ -84,8 +87,5 @@ void lw_gpu_text(const struct lw_run *run, int32_t only_rank, FILE *out);
 
 /** lw_gpu_json() - the key "gpu" of an open object; null where nothing was recorded. Return: LW_OK or LW_ERR_NOMEM. */
 int lw_gpu_json(struct lw_json *json, const struct lw_run *run);
-
-/** lw_gpu_why() - for an open array "diag": why figures of "gpu" are null. */
-void lw_gpu_why(struct lw_json *json, const struct lw_run *run);
 
 #endif /* LAPWING_ANALYZER_EMIT_GPU_H */

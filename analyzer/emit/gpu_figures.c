@@ -77,6 +77,7 @@ static void summarize_whole(const struct lw_rank *rank, struct lw_gpu_rank_figur
 	lw_vec_foreach (kernel, &rank->gpu.kernels)
 		last_ns = kernel->end_ns > last_ns ? kernel->end_ns : last_ns;
 	out->whole_ns = (double)(last_ns - rank->gpu.kernels.at[0].start_ns);
+	out->comm_sum_ns = lw_summary_known(rank->gpu.whole.comm_sum_ns);
 	for (size_t i = 0; i < N_FIGURES; i++) {
 		double ns = lw_summary_known(ns_of(&rank->gpu.whole, i));
 
@@ -91,7 +92,8 @@ static int summarize_ranks(const struct lw_run *run, struct lw_gpu_summary *summ
 	const struct lw_rank *rank;
 
 	lw_vec_foreach (rank, &run->ranks) {
-		struct lw_gpu_rank_figures out = {.rank = rank->rank};
+		struct lw_gpu_rank_figures out = {.rank = rank->rank, .comm_sum_ns = NAN},
+					   recorded = out;
 		double *values;
 
 		if (!lw_gpu_has(rank))
@@ -101,10 +103,13 @@ static int summarize_ranks(const struct lw_run *run, struct lw_gpu_summary *summ
 			return lw_fail(LW_ERR_NOMEM, "no memory for %zu steps", rank->steps.n);
 		summarize_steps(run, rank, values, &out);
 		free(values);
+		summarize_whole(rank, &recorded);
 		if (!out.n_steps)
-			summarize_whole(rank, &out);
+			out = recorded;
 		mark_lost(rank, &out);
-		if (lw_vec_push(&summary->ranks, out) < 0)
+		mark_lost(rank, &recorded);
+		if (lw_vec_push(&summary->ranks, out) < 0 ||
+			lw_vec_push(&summary->recorded, recorded) < 0)
 			return LW_ERR_NOMEM;
 	}
 	return LW_OK;
@@ -132,12 +137,16 @@ static int sort_kernels(const struct lw_run *run, struct lw_gpu_summary *summary
 	return LW_OK;
 }
 
+int lw_gpu_sum_ranks(const struct lw_run *run, struct lw_gpu_summary *ret_summary)
+{
+	*ret_summary = (struct lw_gpu_summary){0};
+	return summarize_ranks(run, ret_summary);
+}
+
 int lw_gpu_summarize(const struct lw_run *run, struct lw_gpu_summary *ret_summary)
 {
-	int status;
+	int status = lw_gpu_sum_ranks(run, ret_summary);
 
-	*ret_summary = (struct lw_gpu_summary){0};
-	status = summarize_ranks(run, ret_summary);
 	if (status == LW_OK)
 		status = sort_kernels(run, ret_summary);
 	if (status == LW_OK)
@@ -148,6 +157,7 @@ int lw_gpu_summarize(const struct lw_run *run, struct lw_gpu_summary *ret_summar
 void lw_gpu_summary_done(struct lw_gpu_summary *summary)
 {
 	lw_vec_free(&summary->ranks);
+	lw_vec_free(&summary->recorded);
 	lw_vec_free(&summary->nccl);
 	lw_vec_free(&summary->kernels);
 }

@@ -7,10 +7,25 @@
 
 static void put_ns(struct lw_json *json, const char *key, double ns)
 {
-	lw_json_figure(json, key, lw_summary_exact(ns, LW_MEASURED));
+	lw_json_figure(json, key,
+		isnan(ns) ? lw_summary_unknown("the records that would tell are not in the run")
+			  : lw_summary_exact(ns, LW_MEASURED));
 }
 
-static void put_rank(struct lw_json *json, const struct lw_gpu_rank_figures *rank)
+/* From its first kernel to its last end: as profilers and HTA count. */
+static void put_recorded(struct lw_json *json, const struct lw_gpu_rank_figures *recorded)
+{
+	lw_json_object(json, "recorded");
+	put_ns(json, "length_ns", recorded->whole_ns);
+	put_ns(json, "comm_sum_ns", recorded->comm_sum_ns);
+#define X(name) lw_json_figure(json, #name "_ns", recorded->name##_ns);
+	LW_GPU_FIGURES(X)
+#undef X
+	lw_json_object_end(json);
+}
+
+static void put_rank(struct lw_json *json, const struct lw_gpu_rank_figures *rank,
+	const struct lw_gpu_rank_figures *recorded)
 {
 	lw_json_object(json, NULL);
 	lw_json_int(json, "rank", rank->rank);
@@ -19,6 +34,7 @@ static void put_rank(struct lw_json *json, const struct lw_gpu_rank_figures *ran
 #define X(name) lw_json_figure(json, #name "_ns", rank->name##_ns);
 	LW_GPU_FIGURES(X)
 #undef X
+	put_recorded(json, recorded);
 	lw_json_object_end(json);
 }
 
@@ -129,7 +145,6 @@ static void put_devices(struct lw_json *json, const struct lw_run *run)
 static int put_summary(
 	struct lw_json *json, const struct lw_run *run, const struct lw_gpu_summary *summary)
 {
-	const struct lw_gpu_rank_figures *rank;
 	const struct lw_gpu_lost *lost;
 	const struct lw_gpu_nccl *row;
 	uint64_t n[LW_GPU_NCCL_SOURCES];
@@ -137,8 +152,8 @@ static int put_summary(
 
 	lw_json_bool(json, "is_time_source", lw_gpu_is_time(run));
 	lw_json_array(json, "ranks");
-	lw_vec_foreach (rank, &summary->ranks)
-		put_rank(json, rank);
+	for (size_t i = 0; i < summary->ranks.n; i++)
+		put_rank(json, &summary->ranks.at[i], &summary->recorded.at[i]);
 	lw_json_array_end(json);
 	put_devices(json, run);
 	lw_json_array(json, "kernels");
@@ -183,29 +198,4 @@ int lw_gpu_json(struct lw_json *json, const struct lw_run *run)
 	lw_json_object_end(json);
 	lw_gpu_summary_done(&summary);
 	return status;
-}
-
-void lw_gpu_why(struct lw_json *json, const struct lw_run *run)
-{
-	const struct lw_gpu_rank_figures *rank;
-	const struct lw_gpu_nccl *row;
-	struct lw_gpu_summary summary;
-
-	if (!lw_gpu_is_there(run))
-		return;
-	if (lw_gpu_summarize(run, &summary) == LW_OK) {
-		lw_vec_foreach (rank, &summary.ranks)
-			if (isnan(rank->sync_lost_ns.value)) {
-				lw_json_why(json, "gpu.ranks.sync_lost_ns", rank->sync_lost_ns);
-				break;
-			}
-		lw_vec_foreach (row, &summary.nccl)
-			if (isnan(row->busbw_bytes_per_s.value)) {
-				lw_json_why(
-					json, "gpu.nccl.busbw_bytes_per_s", row->busbw_bytes_per_s);
-				break;
-			}
-	}
-	lw_gpu_summary_done(&summary);
-	lw_gpu_proxies_why(json, run);
 }

@@ -88,8 +88,10 @@ static void finish_row(struct lw_gpu_nccl *row, const struct sums *sums)
 		return;
 	row->service_ns =
 		lw_summary_exact(sums->service_ns / (double)sums->n_services, LW_MEASURED);
-	row->algbw_bytes_per_s = row->busbw_bytes_per_s =
-		lw_summary_unknown("how many ranks took part is not known, or how much was moved");
+	row->algbw_bytes_per_s = row->busbw_bytes_per_s = lw_summary_unknown(
+		row->op == LW_NCCL_BARRIER
+			? "a barrier moves nothing"
+			: "how many ranks took part is not known, or how much was moved");
 	if (!(sums->service_bytes > 0))
 		return;
 	row->algbw_bytes_per_s =

@@ -273,19 +273,3 @@ int lw_gpu_proxies_json(struct lw_json *json, const struct lw_run *run)
 	lw_nccl_links_done(&links);
 	return status;
 }
-
-void lw_gpu_proxies_why(struct lw_json *json, const struct lw_run *run)
-{
-	const struct lw_nccl_link *link;
-	struct lw_nccl_links links;
-
-	if (lw_nccl_has_proxies(run) && lw_nccl_links(run, &links) == LW_OK) {
-		lw_vec_foreach (link, &links.at)
-			if (link->why) {
-				lw_json_why(json, "gpu.proxies.links.network_most_ns",
-					lw_summary_unknown(link->why));
-				break;
-			}
-		lw_nccl_links_done(&links);
-	}
-}

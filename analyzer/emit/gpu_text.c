@@ -218,7 +218,9 @@ const char *lw_gpu_idle_text(const struct lw_run *run, char text[LW_GPU_TEXT_BYT
 	size_t n = 0;
 
 	text[0] = 0;
-	if (run->gpu.has_kernels && lw_gpu_summarize(run, &summary) == LW_OK) {
+	if (run->gpu.has_kernels) {
+		if (lw_gpu_sum_ranks(run, &summary) < 0)
+			summary.ranks.n = 0; /* no memory: nothing is said */
 		lw_vec_foreach (rank, &summary.ranks)
 			if ((rank->n_steps > 0) == has_steps && !isnan(rank->idle_ns.value)) {
 				idle_ns += rank->idle_ns.value;

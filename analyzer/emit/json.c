@@ -7,10 +7,23 @@
 #include <yajl/yajl_gen.h>
 
 #include "base/err.h"
+#include "base/vec.h"
+
+enum { MAX_DEPTH = 16, PATH_BYTES = 160 };
+
+struct unknown {
+	char path[PATH_BYTES + 100];
+	const char *why;
+	int64_t n;
+};
 
 struct lw_json {
 	yajl_gen gen;
 	yajl_gen_status status; /* the first that was not ok */
+	/* keys of the open objects and arrays; one in an array has none */
+	char path[PATH_BYTES];
+	size_t n_path[MAX_DEPTH], depth; /* path's length before each was opened */
+	lw_vec(struct unknown) unknown;
 };
 
 static void keep(struct lw_json *json, yajl_gen_status status)
@@ -48,6 +61,7 @@ int lw_json_close(struct lw_json *json, FILE *out)
 	else if (fwrite(text, 1, n_bytes, out) != n_bytes || fflush(out) != 0)
 		status = lw_fail(LW_ERR_IO, "cannot write the JSON: %m");
 	yajl_gen_free(json->gen);
+	lw_vec_free(&json->unknown);
 	free(json);
 	return status;
 }
@@ -91,14 +105,33 @@ static void put_key(struct lw_json *json, const char *key)
 		put_string(json, key);
 }
 
+static void enter(struct lw_json *json, const char *key)
+{
+	size_t n = strlen(json->path);
+
+	if (json->depth < MAX_DEPTH)
+		json->n_path[json->depth] = n;
+	json->depth++;
+	if (key)
+		snprintf(json->path + n, sizeof(json->path) - n, "%s%s", n ? "." : "", key);
+}
+
+static void leave(struct lw_json *json)
+{
+	if (json->depth && --json->depth < MAX_DEPTH)
+		json->path[json->n_path[json->depth]] = '\0';
+}
+
 void lw_json_object(struct lw_json *json, const char *key)
 {
 	put_key(json, key);
 	keep(json, yajl_gen_map_open(json->gen));
+	enter(json, key);
 }
 
 void lw_json_object_end(struct lw_json *json)
 {
+	leave(json);
 	keep(json, yajl_gen_map_close(json->gen));
 }
 
@@ -106,10 +139,12 @@ void lw_json_array(struct lw_json *json, const char *key)
 {
 	put_key(json, key);
 	keep(json, yajl_gen_array_open(json->gen));
+	enter(json, key);
 }
 
 void lw_json_array_end(struct lw_json *json)
 {
+	leave(json);
 	keep(json, yajl_gen_array_close(json->gen));
 }
 
@@ -155,4 +190,37 @@ void lw_json_string(struct lw_json *json, const char *key, const char *text)
 		put_string(json, text);
 	else
 		keep(json, yajl_gen_null(json->gen));
+}
+
+void lw_json_unknown(struct lw_json *json, const char *key, const char *part, const char *why)
+{
+	static const char run[] = "run.";
+	struct unknown added = {.why = why, .n = 1}, *old;
+	const char *path = json->path;
+
+	if (!strncmp(path, run, sizeof(run) - 1))
+		path += sizeof(run) - 1;
+	snprintf(added.path, sizeof(added.path), "%s%s%s%s", path, *path ? "." : "", key, part);
+	lw_vec_foreach (old, &json->unknown)
+		if (!strcmp(old->path, added.path) && !strcmp(old->why, why)) {
+			old->n++;
+			return;
+		}
+	if (lw_vec_push(&json->unknown, added) < 0)
+		keep(json, yajl_gen_in_error_state);
+}
+
+void lw_json_unknowns(struct lw_json *json)
+{
+	const struct unknown *unknown;
+	char text[512];
+
+	lw_vec_foreach (unknown, &json->unknown) {
+		snprintf(text, sizeof(text), "%s: %s", unknown->path, unknown->why);
+		lw_json_object(json, NULL);
+		lw_json_string(json, "kind", "not known");
+		lw_json_int(json, "count", unknown->n);
+		lw_json_string(json, "text", text);
+		lw_json_object_end(json);
+	}
 }

@@ -35,4 +35,13 @@ void lw_json_double(struct lw_json *json, const char *key, double value);
 /** lw_json_string() - @text may be NULL (null); bytes that are not UTF-8 become U+FFFD. */
 void lw_json_string(struct lw_json *json, const char *key, const char *text);
 
+/**
+ * lw_json_unknown() - the value that comes next, with @key, is not known, or where @part is not "" a part of it (".low and
+ * .high"): @why (static, or as long-lived as @json). Once a path and reason; the path has no indices, and none of "run.".
+ */
+void lw_json_unknown(struct lw_json *json, const char *key, const char *part, const char *why);
+
+/** lw_json_unknowns() - rows of kind "not known" for an open array "diag", one each of lw_json_unknown() up to now. */
+void lw_json_unknowns(struct lw_json *json);
+
 #endif /* LAPWING_ANALYZER_EMIT_JSON_H */

@@ -59,7 +59,18 @@ static const char *name_text(const char *name, char text[NAME_BYTES])
 	return text;
 }
 
-static void print_name(FILE *out, const struct lw_mark_name *name)
+bool lw_marks_are_all(const struct lw_run *run)
+{
+	return *run->marks.why && !run->gpu.has_kernels;
+}
+
+/* Each mark of the program's begins a step, the last one too; a profiler marks ends as well. 0: steps were not marked. */
+static double n_marked(const struct lw_run *run)
+{
+	return run->is_profile ? 0 : (double)run->marks.n_steps;
+}
+
+static void print_name(FILE *out, const struct lw_mark_name *name, double n_steps)
 {
 	char text[LW_UNIT_TEXT_BYTES], cut[NAME_BYTES], rank[16] = "-";
 
@@ -68,7 +79,9 @@ static void print_name(FILE *out, const struct lw_mark_name *name)
 		fprintf(out, " %31s", kind_of(name));
 	} else {
 		fprintf(out, " %9s", lw_ns_format(name->total_ns, text));
-		fprintf(out, " %9s", lw_ns_format(name->total_ns / (double)name->n, text));
+		fprintf(out, " %9s",
+			lw_ns_format(
+				name->total_ns / (n_steps > 0 ? n_steps : (double)name->n), text));
 		if (name->longest_rank != LW_NONE)
 			snprintf(rank, sizeof(rank), "%d", name->longest_rank);
 		fprintf(out, " %9s", lw_ns_format((double)name->longest_ns, text));
@@ -83,15 +96,18 @@ void lw_marks_text(const struct lw_run *run, FILE *out)
 	if (!marks->names.n)
 		return;
 	fputs("Marks and ranges, all processes (each in full, those inside of it included)\n", out);
-	fprintf(out, "  %7s %9s %9s %9s %5s  %s\n", "n", "total", "mean", "longest", "rank",
-		"name");
+	fprintf(out, "  %7s %9s %9s %9s %5s  %s\n", "n", "total",
+		n_marked(run) > 0 ? "a step" : "mean", "longest", "rank", "name");
 	for (size_t i = 0; i < marks->names.n && i < MAX_NAMES; i++)
-		print_name(out, &marks->names.at[i]);
+		print_name(out, &marks->names.at[i], n_marked(run));
 	if (marks->names.n > MAX_NAMES)
 		fprintf(out, "  ... and %zu more names (--json; each one: SQL, v_range)\n",
 			marks->names.n - MAX_NAMES);
 	fputs("  ", out);
-	lw_print_wrapped(out, 2, 2, "rank: that had the longest; -: of a process without a rank.");
+	lw_print_wrapped(out, 2, 2,
+		n_marked(run) > 0
+			? "a step: total by the marks of steps, of all processes. rank: that had the longest; -: of a process without a rank."
+			: "rank: that had the longest; -: of a process without a rank.");
 	fputc('\n', out);
 }
 

@@ -12,6 +12,9 @@ struct lw_json;
 /** lw_marks_text() - the report's section: marks and ranges by name. Nothing recorded: nothing. */
 void lw_marks_text(const struct lw_run *run, FILE *out);
 
+/** lw_marks_are_all() - neither operations nor kernels were recorded: what can be told of steps is what their marks say. */
+bool lw_marks_are_all(const struct lw_run *run);
+
 /** lw_marks_json() - the same as keys of an open object. */
 void lw_marks_json(struct lw_json *json, const struct lw_run *run);
 

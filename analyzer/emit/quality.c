@@ -17,6 +17,22 @@ static void print_diag(const struct lw_diag *diag, FILE *out)
 	lw_print_wrapped(out, 2, 2, text);
 }
 
+void lw_quality_counts(const struct lw_run *run, size_t n_steps, size_t n_excluded, FILE *out)
+{
+	const struct lw_rank *rank = run->ranks.n ? &run->ranks.at[0] : NULL;
+
+	fprintf(out, "Quality of this run\n  %zu steps counted, %zu left out; %llu records lost",
+		n_steps, n_excluded, (unsigned long long)run->n_lost);
+	if (run->n_unread)
+		fprintf(out, "; not everything was read (below)");
+	fputc('\n', out);
+	/* a profiler's own marks say where its last step ends */
+	if (rank && !run->is_profile && rank->steps.n && rank->steps.at[0].mark != LW_NONE)
+		fprintf(out,
+			"  %zu marks of steps on rank %d: %zu steps lie between them, and the last has no end\n",
+			rank->step_marks.n, rank->rank, rank->steps.n);
+}
+
 void lw_quality_diags(const struct lw_run *run, FILE *out)
 {
 	const struct lw_diag *diag;

@@ -11,6 +11,9 @@
 
 #include "analyzer/run.h"
 
+/** lw_quality_counts() - the section's title, how many steps there are, and what became of the marks that bound them. */
+void lw_quality_counts(const struct lw_run *run, size_t n_steps, size_t n_excluded, FILE *out);
+
 /** lw_quality_diags() - a paragraph for every diag of @run, in lines of less than 80 columns. */
 void lw_quality_diags(const struct lw_run *run, FILE *out);
 

@@ -7,6 +7,7 @@
 
 #include "analyzer/emit/flows.h"
 #include "analyzer/emit/gpu.h"
+#include "analyzer/emit/marks.h"
 #include "analyzer/emit/wrap.h"
 #include "base/units.h"
 
@@ -44,7 +45,7 @@ static void print_exposed(FILE *out, const struct lw_summary *summary)
 		{LW_EXPOSED_WAIT, "for the cycle or behind other operations"},
 		{LW_EXPOSED_WIRE,
 			exposed.has_waits
-				? "in collectives: on the wire, or waiting for ranks that came later"
+				? "in operations: on the wire, or waiting for ranks or peers that came later"
 				: "on the wire"},
 		{LW_EXPOSED_MISC, "in copies and set-up"},
 	};
@@ -189,7 +190,7 @@ void lw_report_answer(FILE *out, const struct lw_analysis *analysis)
 	if (analysis->run->is_cut_off)
 		print_paragraph(out,
 			"Cut off: a trace of this run stops in its middle. What came after that is missing, and what is said below is of the rest alone.");
-	if (!summary->n_steps) {
+	if (!summary->n_steps || lw_marks_are_all(analysis->run)) {
 		print_no_steps(out, analysis);
 		return;
 	}

@@ -18,6 +18,10 @@ const char *lw_how_name(enum lw_how how)
 
 void lw_json_figure(struct lw_json *json, const char *key, struct lw_figure figure)
 {
+	if (figure.why && isnan(figure.value))
+		lw_json_unknown(json, key, "", figure.why);
+	else if (figure.why && isnan(figure.low))
+		lw_json_unknown(json, key, ".low and .high", figure.why);
 	lw_json_object(json, key);
 	lw_json_double(json, "value", figure.value);
 	lw_json_double(json, "low", figure.low);
@@ -209,26 +213,9 @@ void lw_json_diags(struct lw_json *json, const struct lw_run *run)
 
 static void put_diags(struct lw_json *json, const struct lw_analysis *analysis)
 {
-	const struct lw_summary *summary = &analysis->summary;
-
 	lw_json_array(json, "diag");
 	lw_json_diags(json, analysis->run);
-	lw_json_why(json, "settings.fusion_bytes", summary->fusion_bytes);
-	lw_json_why(json, "settings.cycle_ns", summary->cycle_ns);
-	lw_json_why(json, "steps.step_ns", summary->step_ns);
-	lw_json_why(json, "ranks.exposed_ns", summary->exposed_ns);
-	if (summary->ranks.n)
-		lw_json_why(json, "ranks.phases.negotiate_ns", summary->ranks.at[0].negotiate_ns);
-	lw_json_why(json, "collectives.algbw_bytes_per_s", summary->algbw_bytes_per_s);
-	lw_json_why(json, "network.sent_bytes_per_step", summary->sent_bytes_per_step);
-	lw_json_why(json, "network.ratio", summary->sent_ratio);
-	lw_json_why(json, "scaling.sf", summary->sf);
-	lw_json_why(json, "scaling.csf", summary->csf);
-	lw_json_why(json, "scaling.osf", summary->osf);
-	lw_json_why(json, "scaling.osf_f", summary->osf_f);
-	lw_json_why(json, "model.alpha_ns", summary->alpha_ns);
-	lw_json_why(json, "model.beta_bytes_per_s", summary->beta_bytes_per_s);
-	lw_gpu_why(json, analysis->run);
+	lw_json_unknowns(json);
 	lw_json_array_end(json);
 }
 

@@ -302,11 +302,7 @@ static void print_stragglers(FILE *out, const struct lw_run *run, const struct l
 
 static void print_findings(FILE *out, const struct lw_run *run, const struct lw_summary *summary)
 {
-	fprintf(out, "Quality of this run\n  %zu steps counted, %zu left out; %llu records lost",
-		summary->n_steps, summary->n_excluded, (unsigned long long)run->n_lost);
-	if (run->n_unread)
-		fprintf(out, "; not everything was read (below)");
-	fputc('\n', out);
+	lw_quality_counts(run, summary->n_steps, summary->n_excluded, out);
 	lw_quality_cores(run, out);
 	lw_quality_diags(run, out);
 }
@@ -315,22 +311,24 @@ void lw_report_text(
 	const struct lw_analysis *analysis, const struct lw_report_options *options, FILE *out)
 {
 	const struct lw_summary *summary = &analysis->summary;
+	bool has_steps = summary->n_steps && !lw_marks_are_all(analysis->run);
 
 	lw_report_answer(out, analysis);
-	if (summary->n_steps) {
+	if (has_steps) {
 		print_ranks(out, analysis, options);
 		print_phases(out, analysis, options);
 	}
 	if (options->with_steps)
 		print_steps(out, analysis, options);
-	if (summary->n_steps) {
+	if (has_steps) {
 		print_traffic(out, analysis->run, summary);
 		print_scaling(out, analysis);
 		print_stragglers(out, analysis->run, summary);
 	}
 	lw_gpu_text(analysis->run, options->rank, out);
 	lw_marks_text(analysis->run, out);
-	lw_network_text(analysis, out);
+	if (has_steps || analysis->run->ends.n || analysis->run->network.links.n)
+		lw_network_text(analysis, out);
 	lw_flows_text(analysis->run, out);
 	print_findings(out, analysis->run, summary);
 }

@@ -122,6 +122,26 @@ static const struct {
 #undef X
 };
 
+static const char no_last[] =
+	"a rank is missing, or sends and receives are matched with nobody: who came last is not known";
+
+/* Of phases that are known, what depends on who came last. */
+static void say_no_last(struct lw_rank_summary *rank)
+{
+	if (isnan(rank->allreduce_ns.value))
+		return;
+	if (isnan(rank->entry_ns.value))
+		rank->entry_ns.why = no_last;
+	if (isnan(rank->exposed_entry_ns.value) && !isnan(rank->exposed_ns.value))
+		rank->exposed_entry_ns.why = no_last;
+	if (isnan(rank->negotiate_ns.value))
+		return;
+	if (isnan(rank->late_ns.value))
+		rank->late_ns.why = no_last;
+	if (isnan(rank->tick_ns.value))
+		rank->tick_ns.why = no_last;
+}
+
 /* @values: room for all steps of the rank */
 static void summarize_rank(const struct lw_run *run, const struct lw_rank *rank, double *values,
 	struct lw_rank_summary *out)
@@ -147,6 +167,7 @@ static void summarize_rank(const struct lw_run *run, const struct lw_rank *rank,
 		}
 		*(struct lw_figure *)figure = mean_of(values, n, rank_figures[i].why);
 	}
+	say_no_last(out);
 }
 
 /* No waits were recorded: exposed time is an upper bound (reconstruct/overlap.c). */
@@ -455,45 +476,6 @@ int lw_summarize(struct lw_run *run, const struct lw_fit *fit, double baseline_s
 	summarize_network(run, ret_summary);
 	summarize_model(run, fit, baseline_step_ns, ret_summary);
 	return LW_OK;
-}
-
-static struct lw_exposed exposed_of(const struct lw_rank_summary *rank)
-{
-	double entry_ns = isnan(rank->exposed_entry_ns.value) ? 0 : rank->exposed_entry_ns.value;
-
-	return (struct lw_exposed){
-		{
-			[LW_EXPOSED_COMPUTE] = rank->compute_ns.value,
-			[LW_EXPOSED_AGREE] = rank->exposed_negotiate_ns.value + entry_ns,
-			[LW_EXPOSED_WAIT] = rank->exposed_wait_ns.value,
-			[LW_EXPOSED_WIRE] = rank->exposed_allreduce_ns.value - entry_ns,
-			[LW_EXPOSED_MISC] = rank->exposed_misc_ns.value,
-			[LW_EXPOSED_IDLE] = rank->idle_ns.value,
-		},
-		isnan(rank->exposed_entry_ns.value)};
-}
-
-struct lw_exposed lw_summary_exposed(
-	const struct lw_summary *summary, const struct lw_rank_summary *rank)
-{
-	struct lw_exposed mean = {.has_waits = false};
-
-	if (rank)
-		return exposed_of(rank);
-	for (size_t r = 0; r < summary->ranks.n; r++)
-		mean.has_waits |= exposed_of(&summary->ranks.at[r]).has_waits;
-	for (int i = 0; i < LW_EXPOSED_PARTS; i++) {
-		double sum_ns = 0, n = 0;
-
-		for (size_t r = 0; r < summary->ranks.n; r++) {
-			double ns = exposed_of(&summary->ranks.at[r]).part_ns[i];
-
-			sum_ns += isnan(ns) ? 0 : ns;
-			n += !isnan(ns);
-		}
-		mean.part_ns[i] = n > 0 ? sum_ns / n : (double)NAN;
-	}
-	return mean;
 }
 
 void lw_summary_done(struct lw_summary *summary)

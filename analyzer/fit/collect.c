@@ -273,6 +273,7 @@ static int take_groups(struct collecting *c)
 			continue;
 		}
 		block = &c->into->blocks[b];
+		c->into->is_unsized |= lw_group_is_unsized(run, group);
 		block->n_batches++;
 		block->comm_ns += ns;
 		block->comm_bytes += (double)group->bytes;

@@ -41,6 +41,7 @@ struct lw_collected {
 	struct lw_idle_rounds *idle_rounds; /* [block][rank] */
 	struct lw_samples samples[LW_FIT_N_COSTS];
 	size_t n_steps, n_groups, n_partial;
+	bool is_unsized; /* of allreduces in counted steps: of some the bytes are not known */
 	double other_ns; /* in counted steps, of operations that are no allreduce of all ranks */
 };
 

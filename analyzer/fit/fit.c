@@ -8,6 +8,7 @@
 
 #include "analyzer/fit/bootstrap.h"
 #include "analyzer/fit/collect.h"
+#include "analyzer/fit/judge.h"
 #include "analyzer/fit/scaling.h"
 #include "analyzer/model/osf.h"
 #include "base/err.h"
@@ -311,6 +312,21 @@ static bool is_of_costs(enum lw_fit_figure figure)
 	       (figure >= LW_FIT_CSF && figure <= LW_FIT_OSF_MEASURED);
 }
 
+/* It rests on how costs grow with size. */
+static bool is_of_line(enum lw_fit_figure figure, const struct lw_fit *fit)
+{
+	if (figure >= LW_FIT_CSF && figure <= LW_FIT_OSF_F_PAPER)
+		return !fit->why_no_scaling; /* which says more */
+	return figure == LW_FIT_ALPHA_NS || figure == LW_FIT_SLOPE_NS_PER_BYTE ||
+	       figure == LW_FIT_BETA_BYTES_PER_S ||
+	       (figure == LW_FIT_BYTES_PER_STEP && fit->is_unsized);
+}
+
+static struct lw_figure unknown(enum lw_how how, const char *why)
+{
+	return (struct lw_figure){NAN, NAN, NAN, how, why};
+}
+
 static void deliver(
 	struct lw_fit *fit, const struct lw_figure *figures, const bool *is_extrapolated)
 {
@@ -329,11 +345,11 @@ static void deliver(
 		if (is_extrapolated[i] && !isnan(figures[i].value))
 			fit->figure[i].why = LW_FIT_NOT_HELD;
 		if (i >= LW_FIT_CSF && i <= LW_FIT_OSF_MEASURED && fit->why_no_scaling)
-			fit->figure[i] = (struct lw_figure){
-				NAN, NAN, NAN, figures[i].how, fit->why_no_scaling};
+			fit->figure[i] = unknown(figures[i].how, fit->why_no_scaling);
+		if (is_of_line((enum lw_fit_figure)i, fit) && fit->why_no_line)
+			fit->figure[i] = unknown(figures[i].how, fit->why_no_line);
 		if (is_of_costs((enum lw_fit_figure)i) && fit->why_no_costs)
-			fit->figure[i] = (struct lw_figure){
-				NAN, NAN, NAN, figures[i].how, fit->why_no_costs};
+			fit->figure[i] = unknown(figures[i].how, fit->why_no_costs);
 	}
 	for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); i++)
 		fit->figure[measured[i]].how = LW_MEASURED;
@@ -397,6 +413,8 @@ static int fit_all(const struct lw_run *run, struct fitting *f)
 	fit->why_no_mean_step = why_no_mean_step(f, ones);
 	status = choose_costs(f);
 	if (status == LW_OK)
+		lw_fit_doubt(run, f->data, fit);
+	if (status == LW_OK)
 		status = resample(f, ones, values, is_extrapolated);
 	if (status == LW_OK)
 		status = lw_bootstrap(
@@ -415,33 +433,6 @@ out:
 	return status == LW_ERR_NOMEM ? lw_fail(status, "no memory to fit the run") : status;
 }
 
-/* Of the cost that most stands on; others are small, or nobody's. */
-static int judge(struct lw_run *run, const struct lw_fit *fit)
-{
-	const struct lw_cost *cost = &fit->cost[LW_FIT_COST_WIRE].cost;
-	char verdict[LW_VERDICT_TEXT_BYTES];
-
-	lw_run_diag_reset(run, "fit");
-	if (!*lw_cost_verdict(cost, verdict))
-		return LW_OK;
-	return lw_run_diag(run, "fit", "poor fit", 1,
-		"cost of allreduce: %s: fitted to the other sizes, those left out are missed by as much on average; what is said of sizes that this run does not hold (scaling, other thresholds) is no better",
-		verdict + strlen("poor fit: "));
-}
-
-/* Frameworks tell gradients apart from what else they move, and it is little. */
-static const char *why_no_scaling(const struct lw_run *run, const struct lw_collected *data)
-{
-	static const double much_frac = 0.1;
-	double allreduce_ns = 0;
-
-	for (size_t b = 0; b < data->n_blocks; b++)
-		allreduce_ns += data->blocks[b].comm_ns;
-	return run->is_plain && data->other_ns > much_frac * (data->other_ns + allreduce_ns)
-		       ? LW_FIT_OTHER_OPS
-		       : NULL;
-}
-
 int lw_fit_run(struct lw_run *run, struct lw_fit *ret_fit)
 {
 	struct lw_collected data;
@@ -454,12 +445,11 @@ int lw_fit_run(struct lw_run *run, struct lw_fit *ret_fit)
 	fit.n_steps = data.n_steps;
 	fit.n_groups = data.n_groups;
 	fit.n_partial = data.n_partial;
-	fit.why_no_scaling = why_no_scaling(run, &data);
 	fit.why_no_costs = lw_fit_has_costs(run) ? NULL : LW_FIT_RANK_MISSING;
 	fit.n_ranks = run->size > 0 ? run->size : (int32_t)run->ranks.n;
 	status = fit_all(run, &f);
 	if (status == LW_OK)
-		status = judge(run, &fit);
+		status = lw_fit_judge(run, &fit);
 	lw_collected_done(&data);
 	if (status < 0)
 		lw_fit_done(&fit);

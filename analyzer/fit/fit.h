@@ -20,6 +20,13 @@
 #define LW_FIT_NO_ALLREDUCE "no allreduce of a counted step was found on all ranks"
 #define LW_FIT_RANK_MISSING                                                                        \
 	"ranks are missing, and nothing but them tells when the last one entered an operation: what the wire took is not known"
+/* Of a run without a framework: fewer allreduces than this tell no cost. The trace of one step holds as few. */
+#define LW_FIT_LEAST_OPS 8
+#define LW_FIT_TOO_FEW                                                                             \
+	"fewer than 8 allreduces in counted steps: too few to tell a fixed cost from a rate"
+#define LW_FIT_POOR                                                                                \
+	"the fit is poor: sizes that are left out of it are missed by more than 30 % (`poor fit`, below)"
+#define LW_FIT_UNSIZED "the sizes of operations are not known"
 #define LW_FIT_OTHER_OPS                                                                           \
 	"much of the communication is no allreduce of all ranks, and the models know no other"
 #define LW_FIT_NO_SIZES                                                                            \
@@ -127,6 +134,8 @@ struct lw_fit {
 	const char *why_no_costs; /* what operations took cannot be told; NULL = it can */
 	const char *
 		why_no_scaling; /* no model of a step fits the run; NULL = not known that none does */
+	const char *why_no_line;       /* how costs grow with size cannot be told; NULL = it can */
+	bool is_unsized;               /* of some allreduce the bytes are not known */
 	const char *why_no_mean_step;  /* the layers are not what a step sends; NULL = they are */
 	size_t n_steps;                /* counted on every rank */
 	size_t n_groups;               /* allreduces that were used */

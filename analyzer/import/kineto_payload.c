@@ -24,7 +24,7 @@ static const struct {
 	{"scatter", LW_NCCL_SCATTER, true},
 	{"send", LW_NCCL_SEND, false},
 	{"recv", LW_NCCL_RECV, true},
-	{"barrier", LW_NCCL_ALLREDUCE, false}, /* an allreduce of one number */
+	{"barrier", LW_NCCL_BARRIER, false},
 	{"coalesced", LW_NCCL_OTHER, false},
 };
 
@@ -93,6 +93,13 @@ static void set_bytes(struct lw_kineto_payload *payload, uint64_t n, uint64_t ty
 		payload->bytes = 0;
 }
 
+/* An allreduce of one number, which nobody wants: no payload. */
+static bool set_barrier(struct lw_kineto_payload *payload)
+{
+	payload->has_bytes |= payload->op == LW_NCCL_BARRIER;
+	return payload->op == LW_NCCL_BARRIER;
+}
+
 void lw_kineto_payload(const struct lw_json_record *record, struct lw_kineto_payload *ret_payload)
 {
 	const char *name = lw_json_text(record, "args.Collective name");
@@ -106,7 +113,7 @@ void lw_kineto_payload(const struct lw_json_record *record, struct lw_kineto_pay
 	ret_payload->op = find_collective(name, &is_of_output);
 	type_bytes = find_type(lw_json_text(record, "args.dtype"), &ret_payload->dtype);
 	field = lw_json_field(record, is_of_output ? "args.Out msg nelems" : "args.In msg nelems");
-	if (field && field->type == LW_JSON_INT && field->integer >= 0)
+	if (!set_barrier(ret_payload) && field && field->type == LW_JSON_INT && field->integer >= 0)
 		set_bytes(ret_payload, (uint64_t)field->integer, type_bytes);
 	ret_payload->group = lw_json_text(record, "args.Process Group Name");
 	ret_payload->ranks = lw_json_text(record, "args.Process Group Ranks");
@@ -157,7 +164,7 @@ bool lw_kineto_annotation(
 	if (!name || strncmp(name, prefix, sizeof(prefix) - 1) != 0)
 		return false;
 	ret_payload->op = find_collective(name + sizeof(prefix) - 1, &is_of_output);
-	n = count_elements(record, "args.Input Dims.");
+	n = set_barrier(ret_payload) ? 0 : count_elements(record, "args.Input Dims.");
 	/* with all fields in use dimensions may be missing */
 	if (n && !is_of_output && record->n < LW_JSON_MAX_FIELDS)
 		set_bytes(ret_payload, n,

@@ -258,6 +258,7 @@ static int write_ops(struct lw_kineto_writer *w)
 		if (op->called_ns != LW_ROW_NULL && op->called_ns < start_ns)
 			start_ns = op->called_ns;
 		w->import->summary->n_nccl_ops++;
+		w->import->summary->n_nccl_unsized += !op->has_bytes;
 		w->import->summary->bytes += op->has_bytes ? op->bytes : 0;
 		status = lw_row(w->import->rows, LW_ROW_NCCL_OP, w->own.id, w->own.n_rows++,
 			start_ns, end_ns, op->op,

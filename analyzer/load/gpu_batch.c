@@ -22,6 +22,8 @@
 /* enum lw_coll of an operation, 0 = none that is matched. The first ones have the same numbers. */
 static int coll_of(const struct lw_nccl_call *op)
 {
+	if (op->op == LW_NCCL_BARRIER)
+		return LW_COLL_BARRIER;
 	return op->op >= LW_NCCL_ALLREDUCE && op->op <= LW_NCCL_SCATTER ? op->op : 0;
 }
 

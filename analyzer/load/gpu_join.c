@@ -304,7 +304,8 @@ static bool may_be(const struct lw_run *run, const struct lw_kernel *kernel,
 	return kernel->gpu_class == LW_GPU_COMMUNICATION && kernel->nccl_op == LW_NONE &&
 	       kernel->start_ns >= op->start_ns &&
 	       (queue->stream < 0 || queue->stream == (int64_t)kernel->stream) &&
-	       (named == op->op || named == LW_NCCL_OTHER || op->op == LW_NCCL_OTHER);
+	       (named == op->op || named == LW_NCCL_OTHER || op->op == LW_NCCL_OTHER ||
+		       (named == LW_NCCL_ALLREDUCE && op->op == LW_NCCL_BARRIER));
 }
 
 /* The first kernel from @queue on that can be of operation @i; after it the queue goes on. */

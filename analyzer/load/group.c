@@ -26,6 +26,17 @@ bool lw_group_waits(int op)
 	       op == LW_COLL_REDUCESCATTER || op == LW_COLL_BARRIER || op == LW_COLL_ADASUM;
 }
 
+bool lw_group_is_unsized(const struct lw_run *run, const struct lw_group *group)
+{
+	for (size_t r = 0; r < run->ranks.n && !group->bytes; r++) {
+		const struct lw_batch *batch = lw_group_batch(run, group, r);
+
+		if (batch && batch->flags & LW_COLL_NO_BYTES)
+			return true;
+	}
+	return false;
+}
+
 struct lw_interval lw_batch_wire(const struct lw_batch *batch)
 {
 	if (batch->wire_start_ns == LW_NS_UNKNOWN || batch->wire_end_ns == LW_NS_UNKNOWN)

@@ -259,6 +259,35 @@ static bool reaches(struct lw_phases *phases, const struct lw_rank *rank,
 	return first_ns < step->end_ns && last_ns > step->start_ns;
 }
 
+/* Sends and receives, and kernels of which no operation is known, are matched with nobody: whether they wait for their peer
+ * is not known. */
+static bool has_unmatched(
+	const struct lw_run *run, const struct lw_rank *rank, const struct lw_step *step)
+{
+	const struct lw_gpu_rank *gpu = &rank->gpu;
+	size_t low = 0, high = gpu->kernels.n;
+
+	if (!run->is_plain || (run->is_size_known && run->size == 1))
+		return false;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (gpu->kernels.at[middle].start_ns < step->start_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < gpu->kernels.n && gpu->kernels.at[low].start_ns < step->end_ns; low++) {
+		const struct lw_kernel *kernel = &gpu->kernels.at[low];
+
+		if (kernel->gpu_class == LW_GPU_COMMUNICATION &&
+			(kernel->nccl_op == LW_NONE ||
+				gpu->nccl_ops.at[kernel->nccl_op].batch == LW_NONE))
+			return true;
+	}
+	return false;
+}
+
 int lw_phases_collect(struct lw_phases *phases, size_t rank_index, size_t s)
 {
 	const struct lw_rank *rank = &phases->run->ranks.at[rank_index];
@@ -267,6 +296,7 @@ int lw_phases_collect(struct lw_phases *phases, size_t rank_index, size_t s)
 	int status = LW_OK;
 
 	forget(phases);
+	phases->is_partial = has_unmatched(phases->run, rank, step);
 	/* An operation may reach over the edge of its step: look at the neighbours too. */
 	for (size_t i = s ? s - 1 : 0; i <= s + 1 && i < rank->steps.n; i++)
 		for (uint32_t b = 0; b < rank->steps.at[i].n_batches; b++) {

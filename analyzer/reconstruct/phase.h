@@ -22,8 +22,8 @@ struct lw_phases {
 		comm; /* from this rank's own ready times to the ends: what it may hide */
 	struct lw_intervals running, scratch;
 	bool is_one_clock;
-	bool has_ready; /* a ready time was known in it */
-	bool is_partial; /* a rank of one of its operations is not in the run: nobody knows who was last */
+	bool has_ready;  /* a ready time was known in it */
+	bool is_partial; /* a rank of one of its operations is not in the run, or one is not matched: nobody knows who was last */
 };
 
 /** lw_phases_init() - prepare for lw_phases_collect(). lw_phases_done() frees, also after an error. */

@@ -399,7 +399,10 @@ static int check_job(struct lw_run *run, const struct lw_replay *replay)
 			lw_run_diag_text(run, LW_STEP_NONE));
 	if (run->is_profile)
 		return lw_fail(LW_ERR_LIMIT,
-			"a profiler's trace holds neither when gradients were ready for a DDP reducer nor what Horovod coordinated: there is nothing to replay; `lapwing record` of such a job has both");
+			"a profiler's trace holds neither when gradients were ready for a DDP reducer nor what Horovod coordinated: there is nothing to replay; `lapwing record` of Horovod, or of DDP over Gloo, has both");
+	if (run->is_plain && run->ranks.at[0].framework == LW_FRAMEWORK_TORCH_DDP)
+		return lw_fail(LW_ERR_LIMIT,
+			"this torch DDP job's operations do not say which bucket they are (over NCCL they never do; over Gloo they do): there is nothing to replay");
 	if (run->is_plain ||
 		(run->ranks.at[0].framework != LW_FRAMEWORK_HOROVOD && !replay->is_ddp))
 		return lw_fail(LW_ERR_LIMIT,

@@ -110,6 +110,10 @@ def who_has_the_gpu(folder):
     assert told["verdict"] == "unsure" and none + ", which is no NVTX tool" in told["text"], told
     told = doctor("ls", NVTX_INJECTION64_PATH="/nowhere/libtool.so")["nvtx"]
     assert told["verdict"] == "unsure" and "/nowhere/libtool.so" in told["text"], told
+    cupti = build(folder, "libcupti_tool.so", "-shared", "-fPIC",
+                  text="int InitializeInjectionNvtx2(void *f) { return !f; }\nint cuptiSubscribe(void) { return 0; }\n")
+    told = doctor("mpirun", PYTHON, "job.py", NVTX_INJECTION64_PATH=cupti)["nvtx"]
+    assert told["verdict"] == "unsure" and "not NCCL's own" in told["text"] and cupti in told["text"], told
     assert "not NCCL's own" in doctor("env", "NCCL_NVTX_DISABLE=1", "ls")["nvtx"]["text"]
 
     for variables, words in ({"LAPWING_GPU": "off"}, "LAPWING_GPU=off"), ({"KINETO_USE_DAEMON": "1"}, "left to Kineto"):
@@ -121,6 +125,16 @@ def who_has_the_gpu(folder):
     for path, words in ("/nowhere/libX.so", "/nowhere/libX.so, which is not there"), (other, other + ": CUPTI has one subscriber"):
         told = doctor("ls", CUDA_INJECTION64_PATH=path)["cupti"]
         assert "CUDA_INJECTION64_PATH is " + words in told["text"] and told["verdict"] != "yes", told
+    # as the tracer would: none newer than the program's own runtime, though the loader has one
+    stub = "int cupti(void) { return 0; }\n"
+    for name in "libcupti.so.13", "libcupti.so.12":
+        build(folder, name, "-shared", "-fPIC", text=stub)
+    runtime = build(folder, "libcudart.so.12", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.12", text="int cudaFree(void) { return 0; }\n")
+    program = build(folder, "uses_cuda", runtime, text="int cudaFree(void);\nint main(void) { return cudaFree(); }\n")
+    told = doctor(program, LD_LIBRARY_PATH=folder)["cupti"]
+    assert folder + "/libcupti.so.12" in told["text"] and "libcupti.so.13" not in told["text"], told
+    for name in "libcupti.so.13", "libcupti.so.12", "libcudart.so.12":
+        os.remove(os.path.join(folder, name))
     none, cuda = doctor("ls"), "int cuDriverGetVersion(int *v) { *v = 13000; return %d; }\n"
     if none["cupti"]["verdict"] == "no" and "libcuda.so.1" in none["cupti"]["text"]:
         both = doctor("ls", KINETO_USE_DAEMON="1")["cupti"]["text"]

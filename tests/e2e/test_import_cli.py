@@ -202,6 +202,13 @@ def test_profiles_that_lack_something(folder):
     with open(os.path.join(DATA, "kineto", "rank0.json"), encoding="utf-8") as file:
         trace = json.load(file)
     trace["distributedInfo"]["world_size"] = 1
+    unsized = [{**e, "args": {k: v for k, v in e.get("args", {}).items() if "nelems" not in k and "Input" not in k}} for e in trace["traceEvents"]]
+    with open(os.path.join(folder, "unsized.json"), "w", encoding="utf-8") as file:
+        json.dump({**trace, "traceEvents": unsized}, file)
+    done = lapwing("import", "unsized.json", cwd=folder)
+    assert done.returncode == 0 and "2 operations of NCCL of unknown size, " in done.stdout and " 0 B" not in done.stdout, done.stdout
+    os.remove(os.path.join(folder, "unsized.json"))
+    os.remove(os.path.join(folder, "unsized.lapwing"))
     cases = {
         "no_kernels": ([e for e in trace["traceEvents"] if e.get("cat") in ("user_annotation", "cpu_op")], "was ProfilerActivity.CUDA"),
         "no_steps": ([e for e in trace["traceEvents"] if "ProfilerStep" not in e.get("name", "")], "the trace has no ProfilerStep marks"),

@@ -75,6 +75,7 @@ def what_was_marked_is_told(folder):
     info, text = answers(run, "info")
     marks = {(mark["kind"], mark["name"]): mark["n"] for mark in info["runs"][0]["marks"]}
     assert marks == {("step", None): 5, ("range", "load"): 5, ("mark", "finished"): 1}, marks
+    assert "tcp_list looked" not in text, text  # once, and slowly: no news for anybody
     assert "range      load: 5 x, 3" in text and "step       5 x" in text, text
 
     report, text = answers(run, "report")
@@ -96,6 +97,21 @@ def what_was_marked_is_told(folder):
     assert "namespace" not in text, text
 
 
+def of_ranks_that_mark_and_call_nothing_the_marks_are_all(folder):
+    """Steps between marks and ranges by name: no tables of what nothing was recorded of."""
+    run = os.path.join(folder, "ranks.lapwing")
+    program = os.path.join(folder, "steps")
+    record(run, "sh", "-c", f"RANK=0 WORLD_SIZE=2 {program} & RANK=1 WORLD_SIZE=2 {program}; wait")
+    text = answers(run, "report")[1]
+    assert text.startswith("2 ranks"), text
+    assert "From one step mark to the next" in text and "5 marks of steps on rank 0: 4 steps lie between them" in text, text
+    (load,) = [line.split() for line in text.splitlines() if line.endswith(" load")]
+    assert "a step" in text and load[0] == "10" and 60 <= float(load[3]) < 200, load  # n, total, unit, a step
+    for title in "Where a step goes", "Collectives and network", "Scaling:", "To change", "0 B":
+        assert title not in text, text
+    assert len(text.splitlines()) < 30, text
+
+
 def cuda_without_a_driver_has_a_word(folder):
     runtime = build(folder, "libcudart.so.12", "int cudaSetDevice(int d) { return d; }", "-shared", "-fPIC")
     run = os.path.join(folder, "cuda.lapwing")
@@ -114,6 +130,7 @@ def nothing_recorded_says_what_would_be(folder):
 def main():
     with tempfile.TemporaryDirectory(prefix="lapwing-marked-") as folder:
         what_was_marked_is_told(folder)
+        of_ranks_that_mark_and_call_nothing_the_marks_are_all(folder)
         cuda_without_a_driver_has_a_word(folder)
         nothing_recorded_says_what_would_be(folder)
     print("a process without a rank: marks, ranges, what is open, what is not known")

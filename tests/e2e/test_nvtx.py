@@ -192,6 +192,15 @@ def another_tool_works_where_lapwings_hook_is_off():
         assert job.code == 0 and len(lines) > 5, (extra, lines)
 
 
+def a_tool_that_gives_no_handles_hides_domains_and_that_is_said():
+    """CUPTI itself, named as a tool, is one: NCCL then holds NULL for its domain, and lapwing cannot know its ranges."""
+    payloads = [traced.program("nvtx_payloads"), "new"]
+    for how, program in ("null", payloads), ("nothing", payloads), ("narrow", [traced.program("nvtx_client")]):
+        job, _ = with_tool(program, how, **CHAINED)
+        hooks = [hook["detail"] for hook in rings.of_kind(job.only(), "HOOK") if hook["name"] == "nvtx"]
+        assert hooks and f"goes on to {TOOL}, which gives domains no handles" in hooks[-1], (how, hooks)
+
+
 def a_tool_that_does_not_load_is_said():
     job = run("new", LAPWING_NVTX_NEXT="/nowhere/libtool.so")
     hooks = [(hook["op"], hook["detail"]) for hook in rings.of_kind(job.only(), "HOOK") if hook["name"] == "nvtx"]
@@ -233,6 +242,12 @@ def the_real_libnccl_tells_of_its_communicator():
     both, lines = with_tool([sys.executable, "-c", REAL_NCCL], **CHAINED)
     assert (both.code, both.stdout) == (plain.returncode, plain.stdout), both.stdout
     assert "NCCL push ncclCommInitRank" in lines and [mark["name"] for mark in rings.of_kind(both.only(), "MARK")] == found, lines
+    cupti = "/usr/local/cuda/lib64/libcupti.so"
+    if os.path.exists(cupti):  # as its own manual says; it takes no call before somebody subscribes
+        job = traced.run([sys.executable, "-c", REAL_NCCL], **{**CHAINED, "LAPWING_NVTX_NEXT": cupti})
+        assert (job.code, job.stdout) == (plain.returncode, plain.stdout), job.stdout
+        (hook,) = [hook for hook in rings.of_kind(job.only(), "HOOK") if hook["name"] == "nvtx"]
+        assert cupti + ", which gives domains no handles" in hook["detail"], hook
     print(f"{LIBNCCL}: {' / '.join(plain.stdout.split(chr(10))[:3])}, {found}")
 
 
@@ -249,6 +264,7 @@ if __name__ == "__main__":
     a_tool_that_was_linked_in_has_every_call_too()
     lapwing_sees_the_same_beside_another_tool()
     another_tool_works_where_lapwings_hook_is_off()
+    a_tool_that_gives_no_handles_hides_domains_and_that_is_said()
     a_tool_that_does_not_load_is_said()
     who_comes_after_lapwing_has_nvtx_and_that_is_said()
     record_passes_the_other_tool_on()

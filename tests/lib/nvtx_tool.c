@@ -3,8 +3,8 @@
  * nvtx_tool.c - another tool that NVTX_INJECTION64_PATH may name, to stand beside lapwing: prints every call that it is
  * given to NVTX_TOOL_LOG, with handles, ids and levels of its own making, and aborts on a handle that is not its own.
  *
- * NVTX_TOOL=narrow: takes push and pop alone, as a tool that makes no handles; refuse: gives up half-way; per_copy: gives
- * each copy of NVTX in the process another function for marks.
+ * NVTX_TOOL=narrow: takes push and pop alone, as a tool that makes no handles; nothing: attaches, and takes no call, as CUPTI does; null: takes all calls, and gives NULL for a
+ * handle; refuse: gives up half-way; per_copy: gives each copy of NVTX in the process another function for marks.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -34,8 +34,12 @@ static const char *own(const void *any)
 
 static const void *make(const char *text)
 {
-	struct handle *handle = calloc(1, sizeof(*handle));
+	const char *how = getenv("NVTX_TOOL");
+	struct handle *handle;
 
+	if (how && strcmp(how, "null") == 0)
+		return NULL;
+	handle = calloc(1, sizeof(*handle));
 	handle->magic = MAGIC;
 	snprintf(handle->text, sizeof(handle->text), "%s", text);
 	return handle;
@@ -181,6 +185,8 @@ int InitializeInjectionNvtx2(const void *(*get_export_table)(uint32_t id))
 	if (!log_file || !callbacks->get(1, &core, &n) || !callbacks->get(5, &core2, &n))
 		return 0;
 	SAY("attached\n");
+	if (how && strcmp(how, "nothing") == 0)
+		return 1;
 	*core[9] = (any_fn)push;
 	*core[11] = (any_fn)pop;
 	if (how && strcmp(how, "refuse") == 0)
@@ -189,7 +195,8 @@ int InitializeInjectionNvtx2(const void *(*get_export_table)(uint32_t id))
 	*core2[5] = (any_fn)domain_pop;
 	if (how && strcmp(how, "narrow") == 0)
 		return 1;
-	*core[2] = (any_fn)(how && n_copies++ ? mark_elsewhere : mark);
+	*core[2] =
+		(any_fn)(how && strcmp(how, "per_copy") == 0 && n_copies++ ? mark_elsewhere : mark);
 	*core[5] = (any_fn)start;
 	*core[7] = (any_fn)end;
 	*core[8] = (any_fn)push_event;

@@ -60,6 +60,10 @@ static const struct input {
 		"DELETE FROM batch; DELETE FROM batch_tensor; DELETE FROM ready; DELETE FROM cycle;"
 		"DELETE FROM wait; DELETE FROM collective",
 		"no collective operation was recorded", NULL, NULL},
+	{"DDP over NCCL", 2, 0, false,
+		"DELETE FROM batch; DELETE FROM batch_tensor; DELETE FROM ready; DELETE FROM cycle;"
+		"UPDATE process SET framework = 2, transport = 3; UPDATE collective SET transport = 3",
+		"do not say which bucket they are", NULL, NULL},
 	{"one rank", 1, 0, false, NULL, NULL, "one_rank", "its operations cross no network"},
 	{"one of three ranks", 1, 3, false, NULL, NULL, "missing ranks", "2 of 3 ranks are not in"},
 	{"two of three ranks", 2, 3, false, NULL, NULL, "missing ranks", "1 of 3 ranks are not in"},

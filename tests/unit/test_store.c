@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "schema/event.h"
 #include "schema/store.h"
 
 static char folder[] = "/tmp/lapwing-store-XXXXXX";
@@ -299,6 +300,53 @@ static void an_older_run_is_migrated_when_results_are_added(void **state)
 	lw_store_close(store);
 }
 
+static void operations_of_nccl_have_their_names_in_sql(void **state)
+{
+	char sql[200], want[32];
+	struct lw_store *store;
+	int64_t n;
+
+	(void)state;
+	assert_true(lw_store_schema_version() >= 11);
+	assert_int_equal(lw_store_open(":memory:", LW_STORE_CREATE, &store), LW_OK);
+	assert_int_equal(
+		lw_store_exec(store,
+			"INSERT INTO thread(id, process_id, tid, serial, role, n_pushed, n_stored, n_lost)"
+			" VALUES(1, 1, 1, 0, 1, 0, 0, 0);"
+			"INSERT INTO process(id, host_id, pid, ppid, rank, size, framework, transport, start_ns)"
+			" VALUES(1, 1, 1, 1, 0, 1, 0, 3, 0)"),
+		LW_OK);
+	for (int op = 1; lw_nccl_op_name(op); op++) {
+		snprintf(sql, sizeof(sql),
+			"INSERT INTO nccl_op VALUES(1, %d, 0, 1, %d, 0, %d, 64, -1, NULL, %d, %d, 0, 0, %d, 2)",
+			op, op, op, op <= LW_NCCL_ALGORITHM_PAT ? op : 0,
+			op <= LW_NCCL_PROTOCOL_SIMPLE ? op : 0, op == 2 ? LW_NCCL_NO_BYTES : 0);
+		assert_int_equal(lw_store_exec(store, sql), LW_OK);
+		snprintf(want, sizeof(want), "%s", lw_nccl_op_name(op));
+		snprintf(sql, sizeof(sql),
+			"SELECT count(*) FROM v_nccl_op WHERE op = %d AND op_name = '%s' AND told_by = 'plugin'",
+			op, want);
+		assert_int_equal(value_of(store, sql), 1);
+	}
+	for (int i = 1; i <= LW_NCCL_ALGORITHM_PAT; i++) {
+		snprintf(sql, sizeof(sql),
+			"SELECT count(*) FROM v_nccl_op WHERE algorithm = %d AND algorithm_name = '%s'",
+			i, lw_nccl_algorithm_name(i));
+		assert_int_equal(value_of(store, sql), 1);
+	}
+	for (int i = 1; i <= LW_NCCL_PROTOCOL_SIMPLE; i++) {
+		snprintf(sql, sizeof(sql),
+			"SELECT count(*) FROM v_nccl_op WHERE protocol = %d AND protocol_name = '%s'",
+			i, lw_nccl_protocol_name(i));
+		assert_int_equal(value_of(store, sql), 1);
+	}
+	assert_int_equal(
+		lw_store_int(store, "SELECT count(*) FROM v_nccl_op WHERE bytes IS NULL", &n),
+		LW_OK);
+	assert_int_equal(n, 1);
+	lw_store_close(store);
+}
+
 static void programs_that_migrate_a_run_at_once_agree(void **state)
 {
 	enum { N_PROGRAMS = 8, N_TIMES = 10 };
@@ -355,6 +403,7 @@ int main(void)
 		cmocka_unit_test(a_copy_in_parts_is_of_one_moment),
 		cmocka_unit_test(a_sealed_run_is_one_file_though_somebody_reads_all_the_time),
 		cmocka_unit_test(an_older_run_is_migrated_when_results_are_added),
+		cmocka_unit_test(operations_of_nccl_have_their_names_in_sql),
 		cmocka_unit_test(programs_that_migrate_a_run_at_once_agree),
 		cmocka_unit_test(a_truncated_run_is_an_error),
 	};

@@ -13,10 +13,12 @@
 
 #include "base/err.h"
 #include "tests/lib/run_fixture.h"
+#include "tests/unit/kineto_job.h"
 #include "tui/batch_rows.h"
 #include "tui/connections.h"
 #include "tui/heatmap.h"
 #include "tui/rank_stats.h"
+#include "tui/tensor_columns.h"
 #include "tui/tensor_stats.h"
 
 /* The phases of the fixture are whole ns. */
@@ -66,6 +68,32 @@ static void nobody_is_last_where_all_come_together(void **state)
 	assert_true(stats[0].last_frac == 0 && stats[0].spread_ns == 0);
 	free(stats);
 	lw_run_free(run);
+}
+
+/* Operations of a trace have no names: those of a kind share a line, whose mean is the size of none. */
+static void a_line_of_several_sizes_says_which(void **state)
+{
+	static const struct kineto_op ops[] = {{"all_to_all", ALLTOALL_NAME, 48, 48, 0, 100},
+		{"all_to_all", ALLTOALL_NAME, 6144, 6144, 0, 0}};
+	const struct kineto_job job = {2, 4, 2, ops, 2, .is_unsized = false};
+	struct lw_analysis *analysis = kineto_job_analyze(&job);
+	struct lw_tensor_stats *stats;
+	char text[LW_TABLE_TEXT_BYTES];
+
+	(void)state;
+	assert_int_equal(lw_tensor_stats_make(analysis->run, &stats), LW_OK);
+	assert_int_equal(analysis->run->tensors.n, 1);
+	assert_true(stats[0].least_bytes == 192 && stats[0].most_bytes == 24576);
+	assert_int_equal(stats[0].last_rank, 1); /* as the timeline's details say */
+	assert_true(stats[0].spread_ns == 50000);
+	{
+		const struct lw_tensor_rows rows = {.run = analysis->run, .stats = stats};
+
+		assert_string_equal(
+			lw_tensor_columns[0].text(&rows, 0, text), "alltoall, 192 B to 24 KiB");
+	}
+	free(stats);
+	lw_analysis_close(analysis);
 }
 
 static void of_one_rank_nothing_is_said_about_others(void **state)
@@ -269,6 +297,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_tensor_has_its_ready_time_spread_last_rank_and_phases),
 		cmocka_unit_test(nobody_is_last_where_all_come_together),
+		cmocka_unit_test(a_line_of_several_sizes_says_which),
 		cmocka_unit_test(of_one_rank_nothing_is_said_about_others),
 		cmocka_unit_test(batches_recur_as_patterns_or_are_those_of_a_step),
 		cmocka_unit_test(a_batch_that_a_rank_lacks_has_no_wire_time),
