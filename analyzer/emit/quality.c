@@ -21,8 +21,9 @@ void lw_quality_counts(const struct lw_run *run, size_t n_steps, size_t n_exclud
 {
 	const struct lw_rank *rank = run->ranks.n ? &run->ranks.at[0] : NULL;
 
-	fprintf(out, "Quality of this run\n  %zu steps counted, %zu left out; %llu records lost",
-		n_steps, n_excluded, (unsigned long long)run->n_lost);
+	fprintf(out, "Quality of this run\n  %zu step%s counted, %zu left out; %llu record%s lost",
+		n_steps, n_steps == 1 ? "" : "s", n_excluded, (unsigned long long)run->n_lost,
+		run->n_lost == 1 ? "" : "s");
 	if (run->n_unread)
 		fprintf(out, "; not everything was read (below)");
 	fputc('\n', out);
@@ -95,7 +96,8 @@ void lw_quality_text(const struct lw_run *run, FILE *out)
 		return;
 	fputs("\nQuality of this run\n", out);
 	if (run->n_lost)
-		fprintf(out, "  %llu records lost\n", (unsigned long long)run->n_lost);
+		fprintf(out, "  %llu record%s lost\n", (unsigned long long)run->n_lost,
+			run->n_lost == 1 ? "" : "s");
 	lw_vec_foreach (diag, &run->diags)
 		if (!is_of_advisers(diag))
 			print_diag(diag, out);
