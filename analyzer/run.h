@@ -420,10 +420,14 @@ double lw_group_service_ns(
 
 /**
  * lw_run_computed() - what each rank computed in step @s until its last gradient was queued, counted from when it resumed;
- * in a plain run before it entered an operation, the one where ranks differ most. Lengths: they compare across clocks.
+ * in a plain run before it entered an operation, the one where ranks differ most; with kernels, by what it came later to that
+ * than the first by its own doing. Lengths: they compare across clocks.
  * @computed_ns: one a rank. Return: false: not known. (reconstruct/late.c)
  */
 bool lw_run_computed(const struct lw_run *run, size_t s, int64_t *computed_ns);
+
+/** lw_run_last() - who computed longest. Return: its index; LW_NONE: by kernels, another one is within what these resolve. */
+int32_t lw_run_last(const struct lw_run *run, const int64_t *computed_ns);
 
 /**
  * lw_group_last() - who came last to an operation that nobody leaves before all have entered, by the lengths of kernels: its own
@@ -432,9 +436,9 @@ bool lw_run_computed(const struct lw_run *run, size_t s, int64_t *computed_ns);
 int32_t lw_group_last(const struct lw_run *run, const struct lw_group *group, int64_t *ret_ns);
 
 /**
- * lw_run_waited() - for how long the others waited for each rank in operations that it came last to, by the lengths of kernels:
- * longest minus its own, mean a counted step. @ns, @n (such operations): one a rank.
- * Return: false: not known. (reconstruct/late.c)
+ * lw_run_waited() - for how long others waited for each rank in operations, by the lengths of kernels, mean a counted step: it
+ * came last by its own doing, or made who came last late in an operation before. Of several that came last together each counts.
+ * @ns, @n (such operations): one a rank. Return: false: not known. (reconstruct/late_kernels.c)
  */
 bool lw_run_waited(const struct lw_run *run, double *ns, double *n);
 

@@ -42,22 +42,29 @@ int lw_rank_late_ns(const struct lw_run *run, double *late_ns)
 	return LW_OK;
 }
 
-static void add_late(const struct lw_run *run, const double *late_ns, struct lw_rank_stats *stats)
+/* @computed_ns: room, one a rank. */
+static void add_late(const struct lw_run *run, const double *late_ns, int64_t *computed_ns,
+	struct lw_rank_stats *stats)
 {
 	size_t n_steps = lw_run_n_steps(run), n = 0;
 
 	for (size_t s = 0; s < n_steps; s++) {
-		size_t last = 0;
+		bool is_known = run->ranks.n > 1;
+		int32_t last;
 
 		if (!lw_summary_is_counted(run, s))
 			continue;
 		n++;
 		for (size_t r = 0; r < run->ranks.n; r++) {
-			stats[r].late_ns += late_ns[r * n_steps + s];
-			if (late_ns[r * n_steps + s] > late_ns[last * n_steps + s])
-				last = r;
+			double ns = late_ns[r * n_steps + s];
+
+			stats[r].late_ns += ns;
+			is_known &= !isnan(ns);
+			computed_ns[r] = isnan(ns) ? 0 : (int64_t)ns;
 		}
-		stats[last].last_frac += late_ns[last * n_steps + s] > 0; /* else nobody is */
+		last = is_known ? lw_run_last(run, computed_ns) : LW_NONE;
+		if (last != LW_NONE) /* where all are alike nobody is */
+			stats[last].last_frac += computed_ns[last] > 0;
 	}
 	for (size_t r = 0; r < run->ranks.n; r++) {
 		stats[r].late_ns = n ? stats[r].late_ns / (double)n : (double)NAN;
@@ -86,10 +93,15 @@ int lw_rank_stats_make(
 	const struct lw_run *run, const double *late_ns, struct lw_rank_stats **ret_stats)
 {
 	struct lw_rank_stats *stats = calloc(run->ranks.n + 1, sizeof(*stats));
+	int64_t *computed_ns = calloc(run->ranks.n + 1, sizeof(*computed_ns));
 
-	if (!stats)
+	if (!stats || !computed_ns) {
+		free(stats);
+		free(computed_ns);
 		return lw_fail(LW_ERR_NOMEM, "no memory for %zu ranks", run->ranks.n);
-	add_late(run, late_ns, stats);
+	}
+	add_late(run, late_ns, computed_ns, stats);
+	free(computed_ns);
 	add_sent(run, stats);
 	*ret_stats = stats;
 	return LW_OK;

@@ -32,8 +32,8 @@ struct late {
 struct arrivals { /* of one step, by rank, and sorted */
 	int64_t *computed_ns;
 	double *came_ns, *sorted_ns;
-	double median_ns;
-	uint32_t last;
+	double median_ns, last_ns; /* last: of who came last, alone or not */
+	int32_t last;              /* LW_NONE: several, together */
 };
 
 /* Return: step @s counts, and what ranks computed in it is known. */
@@ -46,14 +46,12 @@ static bool find_arrivals(const struct lw_run *run, size_t s, struct arrivals *a
 			return false;
 	if (!lw_run_computed(run, s, arrivals->computed_ns))
 		return false;
-	arrivals->last = 0;
-	for (uint32_t r = 0; r < n_ranks; r++) {
+	arrivals->last = lw_run_last(run, arrivals->computed_ns);
+	for (uint32_t r = 0; r < n_ranks; r++)
 		arrivals->came_ns[r] = arrivals->sorted_ns[r] = (double)arrivals->computed_ns[r];
-		if (arrivals->came_ns[r] > arrivals->came_ns[arrivals->last])
-			arrivals->last = r;
-	}
 	qsort(arrivals->sorted_ns, n_ranks, sizeof(double), lw_stats_ascending);
 	arrivals->median_ns = arrivals->sorted_ns[(n_ranks - 1) / 2];
+	arrivals->last_ns = arrivals->sorted_ns[n_ranks - 1];
 	return true;
 }
 
@@ -85,10 +83,11 @@ static void compare(const struct lw_run *run, struct arrivals *arrivals, double 
 		if (!find_arrivals(run, s, arrivals))
 			continue;
 		n_steps++;
-		n_last[arrivals->last]++;
-		first_ns[arrivals->last] +=
-			arrivals->came_ns[arrivals->last] - arrivals->sorted_ns[0];
-		last_ns += arrivals->came_ns[arrivals->last] - arrivals->median_ns;
+		if (arrivals->last != LW_NONE) {
+			n_last[arrivals->last]++;
+			first_ns[arrivals->last] += arrivals->last_ns - arrivals->sorted_ns[0];
+		}
+		last_ns += arrivals->last_ns - arrivals->median_ns;
 		for (uint32_t r = 0; r < run->ranks.n; r++)
 			late_ns[r] += arrivals->came_ns[r] - arrivals->median_ns;
 	}
@@ -98,7 +97,8 @@ static void compare(const struct lw_run *run, struct arrivals *arrivals, double 
 		if (n_last[r] > n_last[late->rank])
 			late->rank = r;
 	late->n_steps = n_steps;
-	late->first_ns = first_ns[late->rank] / n_last[late->rank];
+	if (n_last[late->rank] > 0)
+		late->first_ns = first_ns[late->rank] / n_last[late->rank];
 	late->steps_frac = n_last[late->rank] / n_steps;
 	late->is_persistent = late->steps_frac >= MOST_STEPS_FRAC;
 	late->late_ns = (late->is_persistent ? late_ns[late->rank] : last_ns) / n_steps;

@@ -390,18 +390,20 @@ static int summarize_stragglers(const struct lw_run *run, struct lw_summary *sum
 	if (!late || !n_last || !computed_ns || !last_ns)
 		status = lw_fail(LW_ERR_NOMEM, "no memory");
 	for (size_t s = 0; s < n_all && status == LW_OK && n_ranks > 1; s++) {
-		size_t first = 0, last = 0;
+		size_t first = 0;
+		int32_t last;
 
 		if (!lw_summary_is_counted(run, s))
 			continue;
 		if (!lw_run_computed(run, s, computed_ns))
 			goto done; /* lateness cannot be compared */
-		for (size_t r = 1; r < n_ranks; r++) {
-			last = computed_ns[r] > computed_ns[last] ? r : last;
+		for (size_t r = 1; r < n_ranks; r++)
 			first = computed_ns[r] < computed_ns[first] ? r : first;
+		last = lw_run_last(run, computed_ns);
+		if (last != LW_NONE) {
+			n_last[last]++;
+			last_ns[last] += (double)(computed_ns[last] - computed_ns[first]);
 		}
-		n_last[last]++;
-		last_ns[last] += (double)(computed_ns[last] - computed_ns[first]);
 		for (size_t r = 0; r < n_ranks; r++)
 			late[r * n + at] = (double)(computed_ns[r] - computed_ns[first]);
 		at++;

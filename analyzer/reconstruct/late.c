@@ -4,12 +4,9 @@
  *
  * Counted from when the rank resumed, without what it waited since: a rank that left the step before last, as it receives
  * over a slow link, begins later and is no late rank. Lengths, not times: they compare across clocks.
- *
- * Of a run without a framework that has kernels: who was shortest in an operation came last to it, by the difference.
+ * What the kernels of a run without a framework tell is in late_kernels.c.
  */
-#include <string.h>
-
-#include "analyzer/run.h"
+#include "analyzer/reconstruct/late.h"
 
 /* Index of the first wait that starts after @at_ns. */
 static size_t first_wait_after(const struct lw_rank *rank, int64_t at_ns)
@@ -72,32 +69,10 @@ static int64_t before_entry_ns(const struct lw_run *run, const struct lw_group *
 	return batch[-1].end_ns < batch->start_ns ? batch->start_ns - batch[-1].end_ns : 0;
 }
 
-/* Of an operation whose kernels are known, how much later than the first each rank came: all leave together, so who came
- * later was there for less. The one that came last waited for nobody. */
-static bool fill_kernels(const struct lw_run *run, const struct lw_group *group, int64_t *ns)
-{
-	int64_t longest_ns = 0;
-
-	for (size_t r = 0; r < run->ranks.n; r++) {
-		const struct lw_batch *batch = lw_group_batch(run, group, r);
-		struct lw_interval wire = lw_batch_wire(batch);
-
-		if (!lw_gpu_has(&run->ranks.at[r]) || batch->wire_start_ns == LW_NS_UNKNOWN)
-			return false;
-		ns[r] = wire.end_ns - wire.start_ns;
-		longest_ns = ns[r] > longest_ns ? ns[r] : longest_ns;
-	}
-	for (size_t r = 0; r < run->ranks.n; r++)
-		ns[r] = longest_ns - ns[r];
-	return true;
-}
-
 static bool fill_entries(const struct lw_run *run, const struct lw_group *group, int64_t *ns)
 {
 	if (group->n_ranks != run->ranks.n)
 		return false;
-	if (run->gpu.has_kernels)
-		return lw_group_waits(group->op) && fill_kernels(run, group, ns);
 	for (size_t r = 0; r < run->ranks.n; r++) {
 		ns[r] = before_entry_ns(run, group, r);
 		if (ns[r] == LW_NS_UNKNOWN)
@@ -142,7 +117,8 @@ static bool widest_entry(const struct lw_run *run, size_t s, int64_t *computed_n
 bool lw_run_computed(const struct lw_run *run, size_t s, int64_t *computed)
 {
 	if (run->is_plain)
-		return widest_entry(run, s, computed);
+		return run->gpu.has_kernels ? lw_kernels_late(run, s, computed)
+					    : widest_entry(run, s, computed);
 	for (size_t r = 0; r < run->ranks.n; r++) {
 		const struct lw_rank *rank = &run->ranks.at[r];
 
@@ -153,59 +129,18 @@ bool lw_run_computed(const struct lw_run *run, size_t s, int64_t *computed)
 	return true;
 }
 
-/* ---- who is waited for ---------------------------------------------------------------------------- */
+/* ---- who is last ---------------------------------------------------------------------------------- */
 
-int32_t lw_group_last(const struct lw_run *run, const struct lw_group *group, int64_t *ret_ns)
+int32_t lw_run_last(const struct lw_run *run, const int64_t *computed_ns)
 {
-	int64_t longest_ns = -1, shortest_ns = INT64_MAX;
-	int32_t last = LW_NONE;
+	int64_t resolution_ns =
+		run->is_plain && run->gpu.has_kernels ? LW_LATE_RESOLUTION_NS : INT64_MIN;
+	int32_t last = 0;
 
-	if (group->n_ranks < group->n_wanted || group->n_ranks < 2 || !lw_group_waits(group->op))
-		return LW_NONE;
-	for (size_t r = 0; r < run->ranks.n; r++) {
-		const struct lw_batch *batch = lw_group_batch(run, group, r);
-		struct lw_interval wire;
-
-		if (!batch)
-			continue;
-		if (!lw_gpu_has(&run->ranks.at[r]) || batch->wire_start_ns == LW_NS_UNKNOWN)
+	for (int32_t r = 1; r < (int32_t)run->ranks.n; r++)
+		last = computed_ns[r] > computed_ns[last] ? r : last;
+	for (int32_t r = 0; r < (int32_t)run->ranks.n; r++)
+		if (r != last && computed_ns[last] - computed_ns[r] < resolution_ns)
 			return LW_NONE;
-		wire = lw_batch_wire(batch);
-		if (wire.end_ns - wire.start_ns > longest_ns)
-			longest_ns = wire.end_ns - wire.start_ns;
-		if (wire.end_ns - wire.start_ns < shortest_ns) {
-			shortest_ns = wire.end_ns - wire.start_ns;
-			last = (int32_t)r;
-		}
-	}
-	*ret_ns = longest_ns - shortest_ns;
 	return last;
-}
-
-bool lw_run_waited(const struct lw_run *run, double *ns, double *n)
-{
-	double n_steps = 0;
-	bool is_known = false;
-
-	memset(ns, 0, run->ranks.n * sizeof(*ns));
-	memset(n, 0, run->ranks.n * sizeof(*n));
-	for (size_t s = 0; run->ranks.n && s < run->ranks.at[0].steps.n; s++)
-		n_steps += !run->ranks.at[0].steps.at[s].excluded;
-	for (size_t g = 0; g < run->groups.n && n_steps > 0; g++) {
-		const struct lw_group *group = &run->groups.at[g];
-		int64_t late_ns;
-		int32_t r = lw_group_last(run, group, &late_ns), step;
-
-		step = r == LW_NONE ? LW_NONE : lw_group_batch(run, group, (size_t)r)->step;
-		if (step == LW_NONE || run->ranks.at[r].steps.at[step].excluded)
-			continue;
-		is_known = true;
-		if (late_ns <= 0)
-			continue;
-		ns[r] += (double)late_ns / n_steps;
-		n[r]++;
-	}
-	for (size_t r = 0; r < run->ranks.n && is_known; r++)
-		n[r] /= n_steps;
-	return is_known;
 }

@@ -14,6 +14,18 @@ struct lw_run *gpu_run_two_ranks(void);
 /** gpu_run_of_events() - a trace of @events, of rank 0 of 1. */
 struct lw_run *gpu_run_of_events(const char *events);
 
+/** gpu_run_analyse() - import @paths, and what is made of it; lw_analysis_close(). */
+struct lw_analysis *gpu_run_analyse(const char *const *paths, size_t n_paths);
+
+/** gpu_run_report() - its text, paragraphs in one line: where lines are broken is not what is asked. Static. */
+const char *gpu_run_report(const struct lw_analysis *analysis);
+
+/** gpu_run_finding() - the text of adviser @id; "" = it has none. */
+const char *gpu_run_finding(const struct lw_analysis *analysis, const char *id);
+
+void gpu_run_says(const char *text, const char *wanted);
+void gpu_run_says_not(const char *text, const char *unwanted);
+
 #define EVENT(cat, name, tid, ts, dur, args)                                                       \
 	"{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"pid\":1,\"tid\":" #tid          \
 	",\"ts\":" #ts ",\"dur\":" #dur ",\"args\":{" args "}}"

@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "analyzer/analyzer.h"
-#include "analyzer/emit/report.h"
 #include "tests/lib/run_fixture.h"
 #include "tests/unit/gpu_run.h"
 
@@ -76,11 +75,8 @@ static void write_rank(const struct job *job, int rank, const char *path)
 
 static struct lw_analysis *analyse(const struct job *job)
 {
-	struct lw_analysis_options options = {0};
 	char input[4][128];
-	const char *paths[] = {input[0], input[1], input[2], input[3]},
-		   *path = run_fixture_path("imported.lapwing");
-	struct lw_analysis *analysis;
+	const char *paths[] = {input[0], input[1], input[2], input[3]};
 
 	for (int r = 0; r < (job->has_pairs ? 4 : 2); r++) {
 		char name[24];
@@ -89,51 +85,7 @@ static struct lw_analysis *analyse(const struct job *job)
 		snprintf(input[r], sizeof(input[r]), "%s", run_fixture_path(name));
 		write_rank(job, r, input[r]);
 	}
-	lw_run_free(gpu_run_import(paths, job->has_pairs ? 4 : 2));
-	path = run_fixture_path("imported.lapwing");
-	if (lw_analysis_open(&path, 1, &options, &analysis) < 0)
-		fail_msg("%s", lw_error_text());
-	return analysis;
-}
-
-static const char *finding(const struct lw_analysis *analysis, const char *id)
-{
-	const struct lw_finding *finding;
-
-	lw_vec_foreach (finding, &analysis->advice.findings)
-		if (!strcmp(finding->id, id))
-			return finding->text;
-	return "";
-}
-
-/* In one line: where lines are broken is not what is asked. */
-static const char *report(const struct lw_analysis *analysis)
-{
-	static char text[16384];
-	FILE *out = tmpfile();
-
-	assert_non_null(out);
-	lw_report_text(
-		analysis, &(struct lw_report_options){.rank = LW_NONE, .with_steps = true}, out);
-	rewind(out);
-	text[fread(text, 1, sizeof(text) - 1, out)] = '\0';
-	for (char *at = text; *at; at++)
-		if (*at == '\n' && at[1] == ' ')
-			memmove(at, at + 2, strlen(at + 2) + 1);
-	fclose(out);
-	return text;
-}
-
-static void assert_says(const char *text, const char *wanted)
-{
-	if (!strstr(text, wanted))
-		fail_msg("\"%s\" is not in \"%s\"", wanted, text);
-}
-
-static void assert_says_not(const char *text, const char *unwanted)
-{
-	if (strstr(text, unwanted))
-		fail_msg("\"%s\" is in \"%s\"", unwanted, text);
+	return gpu_run_analyse(paths, job->has_pairs ? 4 : 2);
 }
 
 /* Rank 1 comes 6 x 295 us later; 1.71 ms of that its GPU had nothing. Rank 0 waits, and idled 4 x 285 us before. */
@@ -141,22 +93,22 @@ static void the_rank_that_is_waited_for_is_the_one_to_mend(void **state)
 {
 	struct job job = {.n_steps = 6, .n_gaps = {4, 10}};
 	struct lw_analysis *analysis = analyse(&job);
-	const char *text = finding(analysis, "gpu.idle");
+	const char *text = gpu_run_finding(analysis, "gpu.idle");
 
 	(void)state;
-	assert_says(text, "the GPU of rank 1 waits for the host to launch: 10 times a step");
-	assert_says(text, "285 us on average");
-	assert_says(text, "2.85 ms in all");
+	gpu_run_says(text, "the GPU of rank 1 waits for the host to launch: 10 times a step");
+	gpu_run_says(text, "285 us on average");
+	gpu_run_says(text, "2.85 ms in all");
 	/* 12 that compute: 2 of 1 ms, 10 of 10 us; the allreduce does not count */
-	assert_says(text, "kernels that compute take 175 us each, 12 a step");
-	assert_says(text, "at most 28.5 % less; 2 of 2 ranks idle so");
+	gpu_run_says(text, "kernels that compute take 175 us each, 12 a step");
+	gpu_run_says(text, "at most 28.5 % less; 2 of 2 ranks idle so");
 	lw_analysis_close(analysis);
 
 	/* both come at once: whoever it is, it is said once */
 	job.n_gaps[0] = 10;
 	analysis = analyse(&job);
-	assert_says(finding(analysis, "gpu.idle"), "at most 28.5 % less");
-	assert_string_equal(finding(analysis, "ranks.late"), "");
+	gpu_run_says(gpu_run_finding(analysis, "gpu.idle"), "at most 28.5 % less");
+	assert_string_equal(gpu_run_finding(analysis, "ranks.late"), "");
 	lw_analysis_close(analysis);
 }
 
@@ -166,11 +118,12 @@ static void idle_time_of_who_waits_for_others_costs_nothing(void **state)
 	struct lw_analysis *analysis = analyse(&job);
 
 	(void)state;
-	assert_string_equal(finding(analysis, "gpu.idle"), "");
+	assert_string_equal(gpu_run_finding(analysis, "gpu.idle"), "");
 	/* 3000 less 4 x 295; 2 ms of kernels and the 3 ms more */
-	assert_says(finding(analysis, "ranks.late"),
+	gpu_run_says(gpu_run_finding(analysis, "ranks.late"),
 		"rank 1 comes last to an operation in 100 % of 6 steps, then 1.82 ms after the first");
-	assert_says(finding(analysis, "ranks.late"), "it computes longer: look at its share");
+	gpu_run_says(
+		gpu_run_finding(analysis, "ranks.late"), "it computes longer: look at its share");
 	lw_analysis_close(analysis);
 }
 
@@ -178,25 +131,25 @@ static void a_late_host_is_no_slow_gpu(void **state)
 {
 	struct job job = {.n_steps = 6, .n_gaps = {4, 10}};
 	struct lw_analysis *analysis = analyse(&job);
-	const char *text = report(analysis);
+	const char *text = gpu_run_report(analysis);
 
 	(void)state;
-	assert_says(text,
+	gpu_run_says(text,
 		"Late rank: rank 1 comes last to an operation in 100 % of 6 steps, then 1.77 ms after the first");
-	assert_says(text,
+	gpu_run_says(text,
 		"it computes no longer, but had nothing to compute for longer: look at its host");
-	assert_says(text, "Waited for, a step: rank 1 1.77 ms (1 operation)");
-	assert_says_not(text, "computes longest");
+	gpu_run_says(text, "Waited for, a step: rank 1 1.77 ms (1 operation)");
+	gpu_run_says_not(text, "computes longest");
 	assert_true(analysis->summary.stragglers.at[0].is_persistent);
 	/* what can be done comes before why no setting was tried, which is no matter of Horovod */
 	assert_int_equal(
 		strncmp(strstr(text, "To change: ") + 11, "launches come late: the GPU of", 30), 0);
 	assert_string_equal(analysis->advice.findings.at[0].id, "ranks.late");
-	assert_string_equal(finding(analysis, "horovod.fusion_cycle"), "");
-	assert_says(finding(analysis, "ddp.buckets"), "a profiler's trace holds neither");
-	assert_says_not(text, "neither a Horovod nor");
+	assert_string_equal(gpu_run_finding(analysis, "horovod.fusion_cycle"), "");
+	gpu_run_says(gpu_run_finding(analysis, "ddp.buckets"), "a profiler's trace holds neither");
+	gpu_run_says_not(text, "neither a Horovod nor");
 	/* by what name the profiler knows the steps */
-	assert_says(text, "step 0 is ProfilerStep#10 of the trace");
+	gpu_run_says(text, "step 0 is ProfilerStep#10 of the trace");
 	assert_int_equal(analysis->run->ranks.at[0].steps.at[3].mark, 13);
 	lw_analysis_close(analysis);
 }
@@ -208,8 +161,10 @@ static void of_groups_of_fewer_ranks_it_is_said_too(void **state)
 
 	(void)state;
 	assert_int_equal(analysis->run->ranks.n, 4);
-	assert_says(report(analysis), "Waited for, a step: rank 1 1.77 ms (1 operation)");
-	assert_says(finding(analysis, "gpu.idle"), "the GPU of rank 1 waits for the host");
+	gpu_run_says(gpu_run_report(analysis),
+		"Waited for, a step: rank 1 1.77 ms (1 operation), rank 3 1.77 ms (1 operation)");
+	gpu_run_says_not(gpu_run_report(analysis), "Late rank:"); /* two alike: nobody is the one */
+	gpu_run_says(gpu_run_finding(analysis, "gpu.idle"), "the GPU of rank 1 waits for the host");
 	lw_analysis_close(analysis);
 }
 
@@ -217,15 +172,15 @@ static void one_step_shows_nothing_that_persists(void **state)
 {
 	struct job job = {.n_steps = 1, .n_gaps = {4, 10}};
 	struct lw_analysis *analysis = analyse(&job);
-	const char *text = report(analysis);
+	const char *text = gpu_run_report(analysis);
 
 	(void)state;
 	assert_int_equal(analysis->summary.n_steps, 1);
 	assert_int_equal(analysis->summary.stragglers.n, 1);
 	assert_false(analysis->summary.stragglers.at[0].is_persistent);
-	assert_says(text, "rank 1 comes last to an operation in the one step that counts");
-	assert_says_not(text, "persistent");
-	assert_says_not(text, "100 % of");
+	gpu_run_says(text, "rank 1 comes last to an operation in the one step that counts");
+	gpu_run_says_not(text, "persistent");
+	gpu_run_says_not(text, "100 % of");
 	lw_analysis_close(analysis);
 }
 
