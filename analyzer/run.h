@@ -426,6 +426,11 @@ double lw_group_service_ns(
  */
 bool lw_run_computed(const struct lw_run *run, size_t s, int64_t *computed_ns);
 
+enum { LW_MISSING_TEXT_BYTES = 120 };
+
+/** lw_run_missing_text() - "1 of the job's 8 ranks is not in the run, and may be what all wait for". Return: @text. */
+const char *lw_run_missing_text(const struct lw_run *run, char text[LW_MISSING_TEXT_BYTES]);
+
 /** lw_run_last() - who computed longest. Return: its index; LW_NONE: by kernels, another one is within what these resolve. */
 int32_t lw_run_last(const struct lw_run *run, const int64_t *computed_ns);
 

@@ -30,12 +30,17 @@ static const struct lw_straggler *next_late(
 	return next;
 }
 
-const char *lw_overview_slowest(const struct lw_summary *summary, char text[LW_OVERVIEW_LINE_BYTES])
+const char *lw_overview_slowest(const struct lw_brief *brief, char text[LW_OVERVIEW_LATE_BYTES])
 {
+	const struct lw_summary *summary = &brief->summary;
 	const struct lw_straggler *late = next_late(summary, NULL);
 	char ns[LW_UNIT_TEXT_BYTES], each[LW_OVERVIEW_LINE_BYTES];
 	int n, size = LW_OVERVIEW_LINE_BYTES;
 
+	if (*brief->late) {
+		snprintf(text, LW_OVERVIEW_LATE_BYTES, "Late rank: %s", brief->late);
+		return text;
+	}
 	if (!late) {
 		snprintf(text, LW_OVERVIEW_LINE_BYTES, "Slowest rank: %s",
 			!summary->ranks.n      ? "no rank is in this run"

@@ -239,13 +239,13 @@ static void draw_ranks(struct overview *o, const struct lw_summary *summary, str
 }
 
 /* Return: lines. */
-static int draw_slowest(const struct lw_summary *summary, struct lw_pane pane, int y, int lines)
+static int draw_slowest(const struct lw_brief *brief, struct lw_pane pane, int y, int lines)
 {
-	char text[LW_OVERVIEW_LINE_BYTES];
+	bool is_late = brief->summary.stragglers.n || *brief->late;
+	char text[LW_OVERVIEW_LATE_BYTES];
 
 	return lw_pane_fit(pane, 1, y, pane.width - 2, lines,
-		summary->stragglers.n ? LW_STYLE_WARN : LW_STYLE_TEXT,
-		lw_overview_slowest(summary, text), "");
+		is_late ? LW_STYLE_WARN : LW_STYLE_TEXT, lw_overview_slowest(brief, text), "");
 }
 
 /* Return: lines. */
@@ -331,7 +331,7 @@ static struct below lines_below(const struct lw_brief *brief, const struct lw_pa
 	free -= below.n_advice;
 	below.n_link = draw_slow_link(brief, none, 0, free > 0 ? MOST_SLOWEST_LINES : 1);
 	free -= below.n_link;
-	below.n_slowest = draw_slowest(&brief->summary, none, 0, free > 0 ? MOST_SLOWEST_LINES : 1);
+	below.n_slowest = draw_slowest(brief, none, 0, free > 0 ? MOST_SLOWEST_LINES : 1);
 	free -= below.n_slowest - 1;
 	below.n_lines = draw_lines(brief, none, 0, free - 1);
 	return below;
@@ -369,7 +369,7 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	draw_ranks(o, &brief->summary, lw_pane_part(top, 0, y, pane.width, bottom - y));
 	draw_slow_link(brief, pane, bottom, below.n_link);
 	bottom += below.n_link;
-	draw_slowest(&brief->summary, pane, bottom, below.n_slowest);
+	draw_slowest(brief, pane, bottom, below.n_slowest);
 	bottom += below.n_slowest;
 	lw_pane_print(pane, 1, bottom, LW_STYLE_STRONG, "Advice:");
 	draw_advice(brief,

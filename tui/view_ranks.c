@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/emit/late_words.h"
 #include "analyzer/gpu_words.h"
 #include "tui/app.h"
 #include "tui/heatmap.h"
@@ -159,17 +160,27 @@ static const struct lw_table_column columns[] = {
 static void describe(struct state *state)
 {
 	const struct lw_summary *summary = state->rows.summary;
+	const struct lw_run *run = state->rows.run;
 	const struct lw_straggler *straggler;
 	size_t n = 0, size = sizeof(state->words);
 	char late[LW_UNIT_TEXT_BYTES];
+	struct lw_late found;
 
 	state->words[0] = 0;
-	if (state->rows.run->ranks.n < 2)
+	lw_late_find(run, summary, &found);
+	if (summary->n_steps && lw_late_is_beside(&found)) { /* what no step tells */
+		snprintf(state->words, size, "! Late rank: %.480s", found.text);
+		return;
+	}
+	if (run->ranks.n < 2)
 		snprintf(state->words, size, "One rank is in the run: who is late is not known.");
 	else if (!summary->n_steps)
 		snprintf(state->words, size, "No step that counts: who is late is not known.");
 	else if (isnan(state->stats[0].late_ns))
-		snprintf(state->words, size, "Who is late is not known: no ready times.");
+		snprintf(state->words, size,
+			run->is_plain && run->gpu.has_kernels
+				? "Who is late is not known: no operation that ranks leave together has its kernels recorded on all of them."
+				: "Who is late is not known: no ready times.");
 	else if (!summary->stragglers.n)
 		snprintf(state->words, size,
 			"No rank is late: none is 2 %% of a step behind on average and often last.");
@@ -336,7 +347,7 @@ static void follow(struct lw_view *view)
 
 static void draw_words(const struct state *state, struct lw_pane pane)
 {
-	enum lw_style style = state->rows.summary->stragglers.n ? LW_STYLE_WARN : LW_STYLE_DIM;
+	enum lw_style style = state->words[0] == '!' ? LW_STYLE_WARN : LW_STYLE_DIM;
 
 	lw_pane_wrap(pane, 1, 0, pane.width - 2, style, state->words);
 }

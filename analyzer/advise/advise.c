@@ -23,6 +23,7 @@ static const struct lw_adviser *const advisers[] = {
 	&lw_adviser_star,
 	&lw_adviser_straggler,
 	&lw_adviser_late,
+	&lw_adviser_gpu_late,
 	&lw_adviser_slow_link,
 	&lw_adviser_loss,
 	&lw_adviser_held,

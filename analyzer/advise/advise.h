@@ -173,9 +173,10 @@ const char *lw_advise_lines(const struct lw_advice_list *list, char *text, size_
 
 /**
  * lw_advise_late_text() - of a run without a framework whose kernels are known: the rank that the others wait for, and
- * whether its GPU or its host makes it late. Return: @text, "" = no single rank is late, or it is not known.
+ * whether its GPU or its host makes it late. Return: the number of the rank; LW_NONE: no single rank is late, or it is not
+ * known, and @text is "".
  */
-const char *lw_advise_late_text(const struct lw_run *run, char text[LW_ADVICE_TEXT_BYTES]);
+int32_t lw_advise_late_text(const struct lw_run *run, char text[LW_ADVICE_TEXT_BYTES]);
 
 /** lw_advise_find() - add a finding. Return: LW_OK or LW_ERR_NOMEM. */
 int lw_advise_find(struct lw_advice_list *list, const char *id, const char *format, ...)
@@ -195,12 +196,12 @@ int lw_advise_note(struct lw_advice_list *list, const char *id, const char *form
 
 extern const struct lw_adviser lw_adviser_fusion_cycle, lw_adviser_groups, lw_adviser_ddp,
 	lw_adviser_accumulate, lw_adviser_fp16, lw_adviser_sparse, lw_adviser_hierarchical,
-	lw_adviser_star, lw_adviser_straggler, lw_adviser_late, lw_adviser_layer,
-	lw_adviser_bandwidth, lw_adviser_latency, lw_adviser_slow_link, lw_adviser_loss,
-	lw_adviser_held, lw_adviser_foreign, lw_adviser_gpu_sync, lw_adviser_gpu_stream,
-	lw_adviser_gpu_copies, lw_adviser_gpu_idle, lw_adviser_gpu_host, lw_adviser_gpu_clocks,
-	lw_adviser_gpu_nccl, lw_adviser_gpu_link, lw_adviser_interface, lw_adviser_frames,
-	lw_adviser_ranks, lw_adviser_sensitivity, lw_adviser_evidence;
+	lw_adviser_star, lw_adviser_straggler, lw_adviser_late, lw_adviser_gpu_late,
+	lw_adviser_layer, lw_adviser_bandwidth, lw_adviser_latency, lw_adviser_slow_link,
+	lw_adviser_loss, lw_adviser_held, lw_adviser_foreign, lw_adviser_gpu_sync,
+	lw_adviser_gpu_stream, lw_adviser_gpu_copies, lw_adviser_gpu_idle, lw_adviser_gpu_host,
+	lw_adviser_gpu_clocks, lw_adviser_gpu_nccl, lw_adviser_gpu_link, lw_adviser_interface,
+	lw_adviser_frames, lw_adviser_ranks, lw_adviser_sensitivity, lw_adviser_evidence;
 
 /** lw_advise_default() - the trial of Horovod's own setting. Return: NULL when it was not tried. */
 const struct lw_trial *lw_advise_default(const struct lw_advice_list *list);

@@ -12,11 +12,14 @@
 
 #include "analyzer/advise/gpu_span.h"
 #include "analyzer/advise/trial.h"
+#include "analyzer/reconstruct/nccl_words.h"
 #include "analyzer/simulate/stats.h"
 #include "base/units.h"
 
 static const double WORTH_TELLING_FRAC = 0.02; /* of the step, as in the report */
 static const double MOST_STEPS_FRAC = 0.75;    /* last in as many: one rank is to blame */
+
+enum { LATE_TEXT_BYTES = 512 };
 
 struct late {
 	uint32_t rank;     /* index into run->ranks: last most often */
@@ -130,20 +133,24 @@ static const char *median_name(const struct lw_run *run)
 	return run->ranks.n == 2 ? "other rank" : "median rank";
 }
 
-static void describe(const struct lw_run *run, const struct late *late, char text[384])
+static void describe(const struct lw_run *run, const struct late *late, char text[LATE_TEXT_BYTES])
 {
 	const struct lw_rank *rank = &run->ranks.at[late->rank];
-	char by[LW_UNIT_TEXT_BYTES];
+	char by[LW_UNIT_TEXT_BYTES], missing[LW_MISSING_TEXT_BYTES];
+	size_t n;
 
 	lw_ns_format(late->late_ns, by);
 	if (late->is_persistent)
-		snprintf(text, 384,
+		snprintf(text, LATE_TEXT_BYTES,
 			"rank %d (host %.64s) has its last gradient later than all others in %.0f %% of the steps, on average %s after the %s: look at what is different there (clock, other processes, its data)",
 			rank->rank, rank->host, 100 * late->steps_frac, by, median_name(run));
 	else
-		snprintf(text, 384,
+		snprintf(text, LATE_TEXT_BYTES,
 			"whichever rank is last has its last gradient %s after the %s, mean of all steps, and ranks take turns in it (rank %d most often, %.0f %%): look at what differs from step to step (data, collecting garbage, other jobs)",
 			by, median_name(run), rank->rank, 100 * late->steps_frac);
+	n = strlen(text);
+	if (run->n_missing_ranks)
+		snprintf(text + n, LATE_TEXT_BYTES - n, "; %s", lw_run_missing_text(run, missing));
 }
 
 /* ---- by kernels, where nothing is replayed ------------------------------------------------------------ */
@@ -208,20 +215,20 @@ static const char *cause_text(const struct gpus *gpus, double late_ns)
 	return "it computes no longer; what it waits for is not known from its kernels: look at its host (launching, input)";
 }
 
-const char *lw_advise_late_text(const struct lw_run *run, char text[LW_ADVICE_TEXT_BYTES])
+int32_t lw_advise_late_text(const struct lw_run *run, char text[LW_ADVICE_TEXT_BYTES])
 {
 	char by[LW_UNIT_TEXT_BYTES], own[2][LW_UNIT_TEXT_BYTES], others[2][72], steps[64];
 	struct late late = {0};
 	struct gpus gpus;
 
 	text[0] = '\0';
-	if (!run->is_plain || !run->gpu.has_kernels || run->ranks.n < 2)
-		return text;
+	if (!run->is_plain || !run->gpu.has_kernels || run->ranks.n < 2 || run->n_missing_ranks)
+		return LW_NONE;
 	if (find_late(run, &late) < 0)
 		lw_error_clear();
 	if (!late.is_persistent || !look_at_gpus(run, late.rank, &gpus) ||
 		late.first_ns * late.steps_frac < WORTH_TELLING_FRAC * gpus.step_ns)
-		return text;
+		return LW_NONE;
 	if (late.n_steps > 1)
 		snprintf(steps, sizeof(steps), "in %.0f %% of %.0f steps", 100 * late.steps_frac,
 			late.n_steps);
@@ -235,17 +242,30 @@ const char *lw_advise_late_text(const struct lw_run *run, char text[LW_ADVICE_TE
 		lw_ns_format(gpus.idle_ns, own[1]),
 		range_text(gpus.least_idle_ns, gpus.most_idle_ns, others[1]),
 		cause_text(&gpus, late.first_ns));
-	return text;
+	return run->ranks.at[late.rank].rank;
+}
+
+/* What is said of @rank comes before every advice. */
+static int lead(struct lw_advice_list *list, const char *id, int32_t rank, const char *text)
+{
+	int status = lw_advise_lead(list, id, "%s", text);
+
+	if (status == LW_OK)
+		list->findings.at[list->findings.n - 1].bound.rank = rank;
+	return status;
 }
 
 static int advise_late(
 	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
-	char text[LW_ADVICE_TEXT_BYTES];
+	char text[LW_ADVICE_TEXT_BYTES], missing[LW_MISSING_TEXT_BYTES];
+	int32_t rank;
 
-	if (!*lw_advise_late_text(run, text))
-		return LW_OK;
-	return lw_advise_lead(list, self->id, "%s", text);
+	if (run->n_missing_ranks && run->ranks.n > 1 && run->is_plain)
+		return lw_advise_find(list, self->id, "who is late is not known: %s",
+			lw_run_missing_text(run, missing));
+	rank = lw_advise_late_text(run, text);
+	return rank == LW_NONE ? LW_OK : lead(list, self->id, rank, text);
 }
 
 const struct lw_adviser lw_adviser_late = {
@@ -261,13 +281,40 @@ const struct lw_adviser lw_adviser_late = {
 		"Record with the late rank on another GPU and host: if another rank is late then, it was the machine.",
 };
 
+/* ---- by NCCL's proxies -------------------------------------------------------------------------------- */
+
+static int advise_proxies(
+	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
+{
+	char late[LW_ADVICE_TEXT_BYTES], text[LW_GPU_TEXT_BYTES];
+	int32_t rank;
+
+	if (run->n_missing_ranks || lw_advise_late_text(run, late) != LW_NONE)
+		return LW_OK; /* said by ranks.late */
+	rank = lw_nccl_late_rank(run, text);
+	return rank == LW_NONE ? LW_OK : lead(list, self->id, rank, text);
+}
+
+const struct lw_adviser lw_adviser_gpu_late = {
+	.id = "gpu.late",
+	.title = "A rank that NCCL's data waits for",
+	.run = advise_proxies,
+	.needs_no_replay = true,
+	.assumes =
+		"What a message waits for between its sender's having it and its receiver's asking for it, beyond what the receiver says that it waited, is the receiver's coming late.",
+	.wrong_if =
+		"NCCL's proxy threads of that rank had no core: then its GPU has come, and nobody asks; see cores in `lapwing report`.",
+	.check =
+		"Record with that rank on another GPU and host: if another rank is late then, it was the machine.",
+};
+
 static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
 	struct lw_whatif whatif = LW_WHATIF_RECORDED;
 	struct lw_advice *advice;
 	struct lw_trial trial;
 	struct late late = {0};
-	char text[384], gain[128];
+	char text[LATE_TEXT_BYTES], gain[128];
 	int status;
 
 	if (run->ranks.n < 2)
@@ -295,7 +342,9 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 	if (lw_advise_add(list, self, LW_ADVICE_WHAT_IF, &trial, &advice) < 0)
 		return LW_ERR_NOMEM;
 	if (late.is_persistent)
-		snprintf(advice->lead, sizeof(advice->lead), "Late rank %d: without it",
+		snprintf(advice->lead, sizeof(advice->lead),
+			run->n_missing_ranks ? "Last of the ranks in the run, %d: without it"
+					     : "Late rank %d: without it",
 			run->ranks.at[late.rank].rank);
 	else
 		snprintf(advice->lead, sizeof(advice->lead),

@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/emit/late_words.h"
 #include "analyzer/gpu_words.h"
 #include "base/err.h"
 #include "base/units.h"
 #include "schema/store.h"
 
 /* Of another form of the rows nothing is read back. */
-enum { FORM = 6 };
+enum { FORM = 7 };
 
 struct field { /* a figure, by the name of its row */
 	const char *name;
@@ -163,6 +164,7 @@ static int copy_summary(const struct lw_summary *from, struct lw_summary *to)
 int lw_brief_make(const struct lw_run *run, const struct lw_summary *summary,
 	const struct lw_advice_list *advice, struct lw_brief *ret_brief)
 {
+	struct lw_late late;
 	int status;
 
 	*ret_brief = (struct lw_brief){.n_lost = run->n_lost,
@@ -178,6 +180,9 @@ int lw_brief_make(const struct lw_run *run, const struct lw_summary *summary,
 		.is_closed = run->is_closed};
 	lw_brief_job(run, summary, ret_brief->job);
 	lw_net_slow_text(run, ret_brief->slow_link);
+	lw_late_find(run, summary, &late);
+	if (lw_late_is_beside(&late))
+		snprintf(ret_brief->late, sizeof(ret_brief->late), "%s", late.text);
 	for (size_t r = 0; r < run->ranks.n; r++)
 		ret_brief->n_died += run->ranks.at[r].died;
 	lw_advise_headline(advice, ret_brief->advice);
@@ -241,6 +246,7 @@ static void put_all(struct writing *w, const struct lw_brief *brief)
 	put_plain(w, LW_NONE, "form", FORM, NULL);
 	put_plain(w, LW_NONE, "job", NAN, brief->job);
 	put_plain(w, LW_NONE, "slow_link", NAN, brief->slow_link);
+	put_plain(w, LW_NONE, "late", NAN, brief->late);
 	put_plain(w, LW_NONE, "advice", NAN, brief->advice);
 	put_plain(w, LW_NONE, "advice_lines", NAN, brief->lines);
 	for (size_t i = 0; i < N_FLAG_FIELDS; i++)
@@ -340,6 +346,8 @@ static void take_run_row(struct lw_brief *brief, const char *name, sqlite3_stmt 
 	else if (!strcmp(name, "slow_link"))
 		snprintf(brief->slow_link, sizeof(brief->slow_link), "%s",
 			lw_store_column_text(row, 6));
+	else if (!strcmp(name, "late"))
+		snprintf(brief->late, sizeof(brief->late), "%s", lw_store_column_text(row, 6));
 	else if (!strcmp(name, "advice"))
 		snprintf(brief->advice, sizeof(brief->advice), "%s", lw_store_column_text(row, 6));
 	else if (!strcmp(name, "advice_lines"))

@@ -13,10 +13,12 @@
 enum { LW_BRIEF_JOB_BYTES = 256 };
 
 struct lw_brief {
-	struct lw_summary summary;            /* hosts are NULL, where it was read back; owned */
-	char job[LW_BRIEF_JOB_BYTES];         /* "4 ranks on 1 host, Horovod over Gloo, .." */
-	char advice[LW_ADVICE_TEXT_BYTES];    /* lw_advise_headline() */
-	char slow_link[LW_NET_WORDS_BYTES];   /* lw_net_slow_text() */
+	struct lw_summary summary;          /* hosts are NULL, where it was read back; owned */
+	char job[LW_BRIEF_JOB_BYTES];       /* "4 ranks on 1 host, Horovod over Gloo, .." */
+	char advice[LW_ADVICE_TEXT_BYTES];  /* lw_advise_headline() */
+	char slow_link[LW_NET_WORDS_BYTES]; /* lw_net_slow_text() */
+	char late
+		[LW_ADVICE_TEXT_BYTES]; /* who is late, or why not known, if the stragglers do not tell; "" */
 	char lines[2 * LW_ADVICE_TEXT_BYTES]; /* lw_advise_lines(), for who has room */
 	uint64_t n_lost, n_missing_ranks, n_died, n_hung, n_remarks, n_files;
 	uint64_t n_more;    /* findings beside the advice, see lw_advise_n_more() */

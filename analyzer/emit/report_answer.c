@@ -7,6 +7,7 @@
 
 #include "analyzer/emit/flows.h"
 #include "analyzer/emit/gpu.h"
+#include "analyzer/emit/late_words.h"
 #include "analyzer/emit/marks.h"
 #include "analyzer/emit/wrap.h"
 #include "base/units.h"
@@ -84,29 +85,13 @@ bool lw_report_is_late_by_kernels(const struct lw_run *run)
 /* What no setting of the framework can mend, said where people look for what to change. */
 static void print_late_rank(FILE *out, const struct lw_run *run, const struct lw_summary *summary)
 {
-	const struct lw_straggler *straggler, *latest = NULL;
-	char late[LW_UNIT_TEXT_BYTES], steps[48], text[LW_ADVICE_TEXT_BYTES + 16];
-	char words[LW_ADVICE_TEXT_BYTES];
+	char text[LW_ADVICE_TEXT_BYTES + 16];
+	struct lw_late late;
 
-	if (lw_report_is_late_by_kernels(run)) {
-		snprintf(text, sizeof(text), "Late rank: %s.", lw_advise_late_text(run, words));
-		if (*words)
-			print_paragraph(out, text);
-		return;
-	}
-	lw_vec_foreach (straggler, &summary->stragglers)
-		if ((straggler->is_persistent ||
-			    (summary->n_steps == 1 && straggler->steps_frac == 1)) &&
-			(!latest || straggler->late_ns.value > latest->late_ns.value))
-			latest = straggler;
-	if (!latest)
-		return;
-	snprintf(steps, sizeof(steps), "in %.0f %% of the steps", 100 * latest->steps_frac);
-	snprintf(text, sizeof(text),
-		"Late rank: rank %d computes longest %s, then %s more than the first: the others wait for it, which settings of the communication seldom change; look at its input, its device, its neighbours, the cores that it has.",
-		latest->rank, summary->n_steps == 1 ? "in the one step that counts" : steps,
-		lw_ns_or_unknown(latest->last_ns, late));
-	print_paragraph(out, text);
+	lw_late_find(run, summary, &late);
+	snprintf(text, sizeof(text), "Late rank: %s.", late.text);
+	if (*late.text)
+		print_paragraph(out, text);
 }
 
 static void print_idle_gpu(FILE *out, const struct lw_run *run)

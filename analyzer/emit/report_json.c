@@ -6,6 +6,7 @@
 #include "analyzer/emit/flows.h"
 #include "analyzer/emit/gpu.h"
 #include "analyzer/emit/json.h"
+#include "analyzer/emit/late_words.h"
 #include "analyzer/emit/marks.h"
 #include "analyzer/emit/report.h"
 
@@ -183,6 +184,23 @@ static void put_stragglers(struct lw_json *json, const struct lw_summary *summar
 	lw_json_array_end(json);
 }
 
+/* The one that the answer names, whatever tells it. */
+static void put_late(
+	struct lw_json *json, const struct lw_run *run, const struct lw_summary *summary)
+{
+	struct lw_late late;
+
+	lw_late_find(run, summary, &late);
+	lw_json_object(json, "late");
+	if (late.rank == LW_NONE)
+		lw_json_null(json, "rank");
+	else
+		lw_json_int(json, "rank", late.rank);
+	lw_json_string(json, "by", lw_late_by_name(late.by));
+	lw_json_string(json, "text", *late.text ? late.text : NULL);
+	lw_json_object_end(json);
+}
+
 void lw_json_why(struct lw_json *json, const char *name, struct lw_figure figure)
 {
 	char text[512];
@@ -266,6 +284,7 @@ int lw_report_json(const struct lw_analysis *analysis, FILE *out)
 	lw_json_object_end(json);
 	put_model(json, analysis);
 	put_stragglers(json, summary);
+	put_late(json, analysis->run, summary);
 	put_cores(json, analysis->run);
 	status = lw_gpu_json(json, analysis->run);
 	lw_marks_json(json, analysis->run);

@@ -8,6 +8,8 @@
  */
 #include "analyzer/reconstruct/late.h"
 
+#include <stdio.h>
+
 /* Index of the first wait that starts after @at_ns. */
 static size_t first_wait_after(const struct lw_rank *rank, int64_t at_ns)
 {
@@ -127,6 +129,14 @@ bool lw_run_computed(const struct lw_run *run, size_t s, int64_t *computed)
 		computed[r] = computed_ns(rank, began_ns(rank, s), rank->steps.at[s].last_ready_ns);
 	}
 	return true;
+}
+
+const char *lw_run_missing_text(const struct lw_run *run, char text[LW_MISSING_TEXT_BYTES])
+{
+	snprintf(text, LW_MISSING_TEXT_BYTES,
+		"%u of the job's %d ranks %s not in the run, and may be what all wait for",
+		run->n_missing_ranks, run->size, run->n_missing_ranks == 1 ? "is" : "are");
+	return text;
 }
 
 /* ---- who is last ---------------------------------------------------------------------------------- */

@@ -15,6 +15,12 @@ const char *lw_nccl_slow_text(
 const char *lw_nccl_late_text(
 	const struct lw_run *run, const struct lw_nccl_links *links, char text[LW_GPU_TEXT_BYTES]);
 
+/**
+ * lw_nccl_late_rank() - the same for an answer: "rank 2 ...", where what the data waits is 2 % of a step or more.
+ * Return: number of the rank; LW_NONE: none, and @text is "". (nccl_late.c)
+ */
+int32_t lw_nccl_late_rank(const struct lw_run *run, char text[LW_GPU_TEXT_BYTES]);
+
 /** lw_nccl_link_name() - "TCP eth0", "RDMA mlx5_0/1", "TCP"; "" = NCCL did not say what carried it. Return: @text. */
 enum { LW_NCCL_LINK_NAME_BYTES = 64 };
 const char *lw_nccl_link_name(const struct lw_run *run, const struct lw_nccl_link *link,

@@ -319,6 +319,7 @@ def a_late_rank_is_named_and_no_link_is_slow():
         assert links[1, 2]["sent"]["peer_wait_ns"]["value"] > 2000000, links[1, 2]
         assert links[1, 2]["receiver_late_least_ns"]["value"] > 2000000, links[1, 2]
         assert "Late: rank 2 had not asked for what rank 1 had ready" in text and "Slow:" not in text, text
+        assert "Late rank: rank 2, by its GPU or its host" in text, text
 
 
 def over_sockets_a_late_rank_is_no_slow_link():

@@ -52,4 +52,23 @@ const char *make_gpu_sql(
 	" (71, 76, 0, 0), (71, 76, 2000000000, 1000000000), (71, 77, 0, 0), (71, 77, 2000000000, 0),"                            \
 	" (72, 71, 0, 0), (72, 71, 2000000000, 0);"
 
+/*
+ * A ring of 4 ranks over two channels, for the @more of make_gpu_sql(), in a communicator that counts them the other way round.
+ * Of a message the sender waits 5 us for its GPU, 2 us for the receiver and 20 us for the network; the receiver 25 us, and 4 us
+ * for its GPU. The proxies of rank r are of thread 2 (r + 1), 8 messages of 64 KiB each.
+ */
+#define MAKE_GPU_RING                                                                                                                          \
+	"INSERT INTO comm(process_id, key, parent_key, size, rank, serial, how, transport, at_ns)"                                             \
+	" SELECT DISTINCT t.process_id, o.comm_key, NULL, 4, 4 - t.process_id, 0, 1, 3, 0 FROM nccl_op o JOIN thread t ON t.id = o.thread_id;" \
+	"INSERT INTO nccl_proxy SELECT o.thread_id, 1000000 + 4 * o.seq + c.n, o.start_ns, o.end_ns, 1, o.serial, 8 * 65536,"                  \
+	" (7 - t.process_id) % 4, c.n, 8, 8 * 5000, 8 * 2000, 8 * 20000"                                                                       \
+	" FROM nccl_op o JOIN thread t ON t.id = o.thread_id, (SELECT 0 AS n UNION SELECT 1) c;"                                               \
+	"INSERT INTO nccl_proxy SELECT o.thread_id, 1000002 + 4 * o.seq + c.n, o.start_ns, o.end_ns, 2, o.serial, 8 * 65536,"                  \
+	" (5 - t.process_id) % 4, c.n, 8, 8 * 4000, 8 * 25000, 0"                                                                              \
+	" FROM nccl_op o JOIN thread t ON t.id = o.thread_id, (SELECT 0 AS n UNION SELECT 1) c;"
+
+/* Before it: NCCL's records are all that there is. */
+#define MAKE_GPU_NCCL_ONLY                                                                         \
+	"DELETE FROM kernel; DELETE FROM copy; DELETE FROM gpu_sync; DELETE FROM launch; DELETE FROM gpu;"
+
 #endif /* LAPWING_TESTS_LIB_MAKE_GPU_H */

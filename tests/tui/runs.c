@@ -398,6 +398,32 @@ static struct make_run nccl_only(void)
 	return spec;
 }
 
+/* Likewise, with its proxies: what rank 1 has is ready for long before rank 2 asks for it. */
+static struct make_run late_proxies(void)
+{
+	static char sql[MAKE_GPU_SQL_BYTES];
+	struct make_run spec = make_run_job(4, 12);
+	struct make_gpu gpu = make_gpu_job();
+
+	spec.transport = LW_TRANSPORT_NCCL;
+	spec.extra_sql = make_gpu_sql(&gpu,
+		MAKE_GPU_NCCL_ONLY MAKE_GPU_RING
+		"UPDATE nccl_proxy SET peer_wait_ns = 8000000 WHERE op = 1 AND thread_id = 4;"
+		"DELETE FROM batch; DELETE FROM batch_tensor; DELETE FROM ready; DELETE FROM cycle; DELETE FROM wait; DELETE FROM setting;",
+		sql);
+	return spec;
+}
+
+/* Nobody has recorded the last of 3 ranks. */
+static struct make_run one_missing(void)
+{
+	struct make_run spec = make_run_job(2, 8);
+
+	spec.late_ns[1] = 5000000;
+	spec.extra_sql = "UPDATE process SET size = 3";
+	return spec;
+}
+
 /* The program marks its steps, from 100 on, and has ranges of its own. */
 static struct make_run ranges(void)
 {
@@ -452,6 +478,8 @@ static const struct {
 	{"no_setting", no_setting},
 	{"gpu", gpu},
 	{"nccl_only", nccl_only},
+	{"late_proxies", late_proxies},
+	{"one_missing", one_missing},
 	{"ranges", ranges},
 };
 

@@ -197,28 +197,32 @@ static struct lw_straggler straggler(int32_t rank, double steps_frac, double las
 
 static void nobody_is_the_slowest_where_ranks_take_turns(void **state)
 {
-	struct lw_summary summary = {0};
+	struct lw_brief brief = {0};
 	struct lw_rank_summary rank = {0};
-	char text[LW_OVERVIEW_LINE_BYTES];
+	char text[LW_OVERVIEW_LATE_BYTES];
 
 	(void)state;
 	for (int r = 0; r < 2; r++)
-		assert_int_equal(lw_vec_push(&summary.ranks, rank), LW_OK);
+		assert_int_equal(lw_vec_push(&brief.summary.ranks, rank), LW_OK);
 	assert_string_equal(
-		lw_overview_slowest(&summary, text), "Slowest rank: not known, no step was found");
-	summary.n_steps = 9;
-	assert_string_equal(lw_overview_slowest(&summary, text), "Slowest rank: none stands out");
-	assert_int_equal(lw_vec_push(&summary.stragglers, straggler(0, 0.44, 4e6)), LW_OK);
-	assert_int_equal(lw_vec_push(&summary.stragglers, straggler(1, 0.56, 2e6)), LW_OK);
-	assert_string_equal(lw_overview_slowest(&summary, text),
+		lw_overview_slowest(&brief, text), "Slowest rank: not known, no step was found");
+	brief.summary.n_steps = 9;
+	assert_string_equal(lw_overview_slowest(&brief, text), "Slowest rank: none stands out");
+	assert_int_equal(lw_vec_push(&brief.summary.stragglers, straggler(0, 0.44, 4e6)), LW_OK);
+	assert_int_equal(lw_vec_push(&brief.summary.stragglers, straggler(1, 0.56, 2e6)), LW_OK);
+	assert_string_equal(lw_overview_slowest(&brief, text),
 		"Slowest rank: ranks take turns: 1 last in 56 % by 2 ms, 0 in 44 % by 4 ms");
-	summary.stragglers.at[1] = straggler(1, 1, 31.8e6);
-	assert_string_equal(lw_overview_slowest(&summary, text),
+	brief.summary.stragglers.at[1] = straggler(1, 1, 31.8e6);
+	assert_string_equal(lw_overview_slowest(&brief, text),
 		"Slowest rank: 1, last in 100 % of the steps, then 31.8 ms after the first");
-	summary.n_steps = 1; /* which is no share of several */
-	assert_string_equal(lw_overview_slowest(&summary, text),
+	brief.summary.n_steps = 1; /* which is no share of several */
+	assert_string_equal(lw_overview_slowest(&brief, text),
 		"Late rank: 1, last in the one step that counts, 31.8 ms after the first");
-	lw_summary_done(&summary);
+
+	/* what is told by no step comes first */
+	snprintf(brief.late, sizeof(brief.late), "rank 2 had not asked");
+	assert_string_equal(lw_overview_slowest(&brief, text), "Late rank: rank 2 had not asked");
+	lw_summary_done(&brief.summary);
 }
 
 /* In every second step by 5 ms: when it is late by all of it, not by the half that the mean of all steps says. */

@@ -233,6 +233,23 @@ static void of_two_that_come_together_neither_is_the_late_one(void **state)
 	lw_analysis_close(analysis);
 }
 
+/* Rank 3, whom all wait for, was not recorded: of the others rank 2 came last. */
+static void who_is_missing_may_be_the_one_that_all_wait_for(void **state)
+{
+	struct job job = {
+		.ops = {{ALL, {5000, 5000, 6000, 8000}}, {0x3, {100, 1100}}}, .has_trace = 0x7};
+	struct lw_analysis *analysis = analyse(&job);
+
+	(void)state;
+	assert_int_equal(analysis->run->n_missing_ranks, 1);
+	gpu_run_says(gpu_run_report(analysis),
+		"Late rank: not known: 1 of the job's 4 ranks is not in the run, and may be what all wait for.");
+	gpu_run_says_not(gpu_run_report(analysis), "Late rank: rank");
+	gpu_run_says(gpu_run_finding(analysis, "ranks.late"), "1 of the job's 4 ranks is not in");
+	gpu_run_says(analysis->brief.late, "1 of the job's 4 ranks is not in");
+	lw_analysis_close(analysis);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +258,7 @@ int main(void)
 		cmocka_unit_test(late_in_groups_only_is_late_too),
 		cmocka_unit_test(who_waited_can_be_late_itself_after_that),
 		cmocka_unit_test(of_two_that_come_together_neither_is_the_late_one),
+		cmocka_unit_test(who_is_missing_may_be_the_one_that_all_wait_for),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL's proxies from rank to rank: whose they are, what carried them, and when one end alone does not tell who is late. */
+/* NCCL's proxies from rank to rank, of MAKE_GPU_RING: whose they are, what carried them, and when one end alone does not tell who is late. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,21 +20,6 @@
 enum { RANKS = 4, STEPS = 12, OPS = 2, CHANNELS = 2, MESSAGES = 8 };
 #define MESSAGE_BYTES 65536.0
 
-/*
- * A ring of ranks over two channels, in a communicator that counts them the other way round. Of a message the sender waits
- * 5 us for its GPU, 2 us for the receiver and 20 us for the network; the receiver 25 us, and 4 us for its GPU. The proxies
- * of rank r are of thread 2 (r + 1).
- */
-static const char ring_sql[] =
-	"INSERT INTO comm(process_id, key, parent_key, size, rank, serial, how, transport, at_ns)"
-	" SELECT DISTINCT t.process_id, o.comm_key, NULL, 4, 4 - t.process_id, 0, 1, 3, 0 FROM nccl_op o JOIN thread t ON t.id = o.thread_id;"
-	"INSERT INTO nccl_proxy SELECT o.thread_id, 1000000 + 4 * o.seq + c.n, o.start_ns, o.end_ns, 1, o.serial, 8 * 65536,"
-	" (7 - t.process_id) % 4, c.n, 8, 8 * 5000, 8 * 2000, 8 * 20000"
-	" FROM nccl_op o JOIN thread t ON t.id = o.thread_id, (SELECT 0 AS n UNION SELECT 1) c;"
-	"INSERT INTO nccl_proxy SELECT o.thread_id, 1000002 + 4 * o.seq + c.n, o.start_ns, o.end_ns, 2, o.serial, 8 * 65536,"
-	" (5 - t.process_id) % 4, c.n, 8, 8 * 4000, 8 * 25000, 0"
-	" FROM nccl_op o JOIN thread t ON t.id = o.thread_id, (SELECT 0 AS n UNION SELECT 1) c;";
-
 static struct lw_run *load(const char *more)
 {
 	static char sql[MAKE_GPU_SQL_BYTES], all[8192];
@@ -43,7 +28,7 @@ static struct lw_run *load(const char *more)
 	struct lw_run *run;
 
 	spec.transport = LW_TRANSPORT_NCCL;
-	snprintf(all, sizeof(all), "%s%s", ring_sql, more ? more : "");
+	snprintf(all, sizeof(all), "%s%s", MAKE_GPU_RING, more ? more : "");
 	spec.extra_sql = make_gpu_sql(&gpu, all, sql);
 	run = run_fixture_analyze(&spec);
 	assert_int_equal(lw_run_gpu(run), LW_OK);
