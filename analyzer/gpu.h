@@ -199,7 +199,8 @@ struct lw_gpu_rank { /* of struct lw_rank */
 	lw_vec(struct lw_nccl_proxy)
 		nccl_proxies; /* by op, those of none first; sends first, peer */
 	lw_vec(struct lw_nccl_carrier) nccl_carriers; /* by op, those of none first */
-	bool has_syncs; /* waits for the device and launches were recorded */
+	int nccl_plugin; /* version of the interface by which NCCL told of them; 0 = not known */
+	bool has_syncs;  /* waits for the device and launches were recorded */
 	lw_vec(struct lw_interval) busy[LW_GPU_N_CLASSES]; /* unions over its streams, by start */
 	/* gpu */
 	struct lw_gpu_times whole; /* from its first kernel to its last end */

@@ -33,6 +33,14 @@ static bool is_worth(const struct lw_run *run, const struct lw_nccl_link *link)
 	return used_ns >= LW_GPU_WORTH_FRAC * length_ns(run, &run->ranks.at[link->from]);
 }
 
+/* Nothing leaves the host there: neither NIC nor switch is to blame. */
+static bool is_in_host(const struct lw_run *run, const struct lw_nccl_link *link)
+{
+	return (link->nic != LW_NONE && run->nics.at[link->nic].is_loopback) ||
+	       (!link->has_nics && link->nic == LW_NONE &&
+		       !strcmp(run->ranks.at[link->from].host, run->ranks.at[link->to].host));
+}
+
 static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
 	char text[LW_GPU_TEXT_BYTES];
@@ -45,8 +53,11 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 			links.at.at[links.slow].from) { /* else that is said, with its capacity */
 		words = strchr(lw_nccl_slow_text(run, &links, text), ':');
 		status = lw_advise_find(list, self->id,
-			"a link of NCCL's is slow:%.*s; look at its cables, NICs and switch first. What that costs a step is not known, as messages overlap",
-			(int)strlen(words + 1) - 1, words + 1);
+			"a link of NCCL's is slow:%.*s; look at %s first. What that costs a step is not known, as messages overlap",
+			(int)strlen(words + 1) - 1, words + 1,
+			is_in_host(run, &links.at.at[links.slow])
+				? "the cores that its ranks and NCCL's threads have (it does not leave the host)"
+				: "its cables, NICs and switch");
 	}
 	lw_nccl_links_done(&links);
 	return status;

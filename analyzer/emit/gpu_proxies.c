@@ -40,22 +40,43 @@ static const char *rank_text(const struct lw_run *run, int32_t rank, char text[1
 	return text;
 }
 
+/* A mean: of operations that are not in every step it is no whole number. */
+static const char *count_text(double n, char text[32])
+{
+	snprintf(text, 32, "%.*f", n >= 100 || n <= floor(n) ? 0 : n >= 10 ? 1 : 2, n);
+	return text;
+}
+
 static void print_link(FILE *out, const struct lw_run *run, const struct lw_nccl_link *link)
 {
 	const struct lw_nccl_side *sent = &link->sent, *received = &link->received;
+	bool is_unknown = lw_nccl_why_unasked(run, link->from, sent, link->kinds) != NULL;
 	char name[LW_NCCL_LINK_NAME_BYTES], unit[6][LW_UNIT_TEXT_BYTES], rank[2][16];
+	char count[32];
 
 	lw_nccl_link_name(run, link, name);
-	fprintf(out, "  %4s %4s %9s %7.5g %9s %8s %8s %8s %8s%s%.12s\n",
+	fprintf(out, "  %4s %4s %9s %7s %9s %8s %8s %8s %8s%s%.12s\n",
 		rank_text(run, link->from, rank[0]), rank_text(run, link->to, rank[1]),
 		lw_bytes_format(link_bytes(link), unit[0]),
-		fmax(sent->n_messages, received->n_messages) / link->n_steps,
+		count_text(fmax(sent->n_messages, received->n_messages) / link->n_steps, count),
 		lw_nccl_wait_text(sent->gpu_ns, sent->n_messages, unit[1]),
-		lw_nccl_wait_text(sent->peer_ns, sent->n_messages, unit[2]),
+		lw_nccl_wait_text(sent->peer_ns, is_unknown ? 0 : sent->n_messages, unit[2]),
 		lw_nccl_wait_text(sent->wire_ns, sent->n_messages, unit[3]),
 		lw_nccl_wait_text(received->peer_ns, received->n_messages, unit[4]),
 		lw_nccl_wait_text(received->gpu_ns, received->n_messages, unit[5]),
 		*name ? "  " : "", name);
+}
+
+/* Of the first link that it is not known of; NULL. */
+static const char *why_unasked(const struct lw_run *run, const struct lw_nccl_links *links)
+{
+	const struct lw_nccl_link *link;
+	const char *why = NULL;
+
+	lw_vec_foreach (link, &links->at)
+		if (!why && link->sent.n_messages > 0)
+			why = lw_nccl_why_unasked(run, link->from, &link->sent, link->kinds);
+	return why;
 }
 
 static void print_paragraph(FILE *out, const char *text)
@@ -69,7 +90,7 @@ static void print_paragraph(FILE *out, const char *text)
 static void print_links(
 	const struct lw_run *run, const struct lw_nccl_links *links, int32_t only_rank, FILE *out)
 {
-	size_t n = links->at.n, n_shown = 0;
+	size_t n = links->at.n, n_asked = 0;
 	const struct lw_nccl_link **order = malloc((n + 1) * sizeof(*order));
 
 	if (!order)
@@ -81,7 +102,7 @@ static void print_links(
 	fprintf(out, "  %4s %4s %9s %7s %9s %8s %8s %8s %8s\n", "from", "to",
 		links->has_steps ? "B a step" : "bytes", "msgs", "gpu late", "unasked", "network",
 		"awaited", "gpu busy");
-	for (size_t i = 0; i < n && n_shown < MAX_LINKS; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const struct lw_nccl_link *link = order[i];
 		bool is_asked =
 			only_rank == LW_NONE ||
@@ -89,13 +110,12 @@ static void print_links(
 				lw_run_rank_number(run, link->from) == only_rank) ||
 			(link->to != LW_NONE && lw_run_rank_number(run, link->to) == only_rank);
 
-		if (!is_asked)
-			continue;
-		print_link(out, run, link);
-		n_shown++;
+		n_asked += is_asked;
+		if (is_asked && n_asked <= MAX_LINKS)
+			print_link(out, run, link);
 	}
-	if (only_rank == LW_NONE && n > MAX_LINKS)
-		fprintf(out, "  ... and %zu more links (--json has all)\n", n - MAX_LINKS);
+	if (n_asked > MAX_LINKS)
+		fprintf(out, "  ... and %zu more links (--json has all)\n", n_asked - MAX_LINKS);
 	free(order);
 }
 
@@ -117,6 +137,11 @@ void lw_gpu_proxies_text(const struct lw_run *run, int32_t only_rank, FILE *out)
 		print_links(run, &links, only_rank, out);
 		print_paragraph(out,
 			"Mean of a message, of which 8 may be under way at once. Sender: gpu late: its GPU had not made it; unasked: the receiver had not asked for it; network: handed over and not done. Receiver: awaited: asked for and not there, as the sender is late or the network slow; gpu busy: its GPU had not taken it.");
+	}
+	if (why_unasked(run, &links)) {
+		snprintf(text, sizeof(text), "Where unasked is \"?\" it is not known: %s.",
+			why_unasked(run, &links));
+		print_paragraph(out, text);
 	}
 	lw_vec_foreach (link, &links.at)
 		why = why ? why : link->why;
@@ -145,7 +170,7 @@ static void put_mean(struct lw_json *json, const char *key, double sum, double n
 }
 
 static void put_side(struct lw_json *json, const char *key, const struct lw_nccl_side *side,
-	double n_steps, bool is_sender)
+	double n_steps, bool is_sender, const char *why_unasked)
 {
 	if (!(side->n_proxies > 0)) {
 		lw_json_null(json, key);
@@ -156,7 +181,8 @@ static void put_side(struct lw_json *json, const char *key, const struct lw_nccl
 	put_mean(json, "n_messages", side->n_messages, n_steps, NOT_RECORDED);
 	put_mean(json, "bytes", side->bytes, n_steps, NOT_RECORDED);
 	put_mean(json, "gpu_wait_ns", side->gpu_ns, side->n_messages, NOT_RECORDED);
-	put_mean(json, "peer_wait_ns", side->peer_ns, side->n_messages, NOT_RECORDED);
+	put_mean(json, "peer_wait_ns", side->peer_ns, why_unasked ? 0 : side->n_messages,
+		why_unasked ? why_unasked : NOT_RECORDED);
 	if (is_sender)
 		put_mean(json, "network_ns", side->wire_ns, side->n_messages, NOT_RECORDED);
 	lw_json_object_end(json);
@@ -184,8 +210,9 @@ static void put_link(
 	lw_json_object(json, NULL);
 	put_rank(json, run, "from", link->from);
 	put_rank(json, run, "to", link->to);
-	put_side(json, "sent", &link->sent, link->n_steps, true);
-	put_side(json, "received", &link->received, link->n_steps, false);
+	put_side(json, "sent", &link->sent, link->n_steps, true,
+		lw_nccl_why_unasked(run, link->from, &link->sent, link->kinds));
+	put_side(json, "received", &link->received, link->n_steps, false, NULL);
 	put_bound(json, "network_most_ns", link, link->both.network_ns);
 	put_bound(json, "receiver_late_least_ns", link, link->both.receiver_late_ns);
 	put_bound(json, "sender_late_least_ns", link, link->both.sender_late_ns);
@@ -208,6 +235,8 @@ static void put_ns(
 static void put_step(
 	struct lw_json *json, const struct lw_run *run, const struct lw_nccl_link *link)
 {
+	const char *why;
+
 	lw_json_object(json, NULL);
 	lw_json_int(json, "step", link->step);
 	put_rank(json, run, "from", link->from);
@@ -216,7 +245,9 @@ static void put_step(
 	lw_json_int(json, "n_messages",
 		(int64_t)fmax(link->sent.n_messages, link->received.n_messages));
 	put_ns(json, "sender_gpu_wait_ns", &link->sent, link->sent.gpu_ns);
-	put_ns(json, "sender_peer_wait_ns", &link->sent, link->sent.peer_ns);
+	why = lw_nccl_why_unasked(run, link->from, &link->sent, link->kinds);
+	put_mean(json, "sender_peer_wait_ns", link->sent.peer_ns, why ? 0 : link->sent.n_messages,
+		why ? why : NOT_RECORDED);
 	put_ns(json, "sender_network_ns", &link->sent, link->sent.wire_ns);
 	put_ns(json, "receiver_peer_wait_ns", &link->received, link->received.peer_ns);
 	put_ns(json, "receiver_gpu_wait_ns", &link->received, link->received.gpu_ns);

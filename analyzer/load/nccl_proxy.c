@@ -133,6 +133,15 @@ static int add_place(struct lw_loader *loader, sqlite3_stmt *row)
 	return lw_vec_push(&loader->run->gpu.nccl_comm_ranks, place);
 }
 
+static int add_version(struct lw_loader *loader, sqlite3_stmt *row)
+{
+	int32_t r = lw_load_rank_index(loader, sqlite3_column_int64(row, 0));
+
+	if (r != LW_NONE)
+		loader->run->ranks.at[r].gpu.nccl_plugin = sqlite3_column_int(row, 1);
+	return LW_OK;
+}
+
 static int compare_place(const void *a, const void *b)
 {
 	const struct lw_nccl_comm_rank *x = a, *y = b;
@@ -157,6 +166,12 @@ int lw_load_nccl_proxies(struct lw_loader *loader)
 		status = lw_load_each(loader,
 			"SELECT DISTINCT process_id, key, rank FROM comm WHERE transport = 3 ORDER BY 1, 2, 3",
 			add_place);
+	if (status == LW_OK)
+		status = lw_load_each(loader,
+			"SELECT k.process_id, max(CAST(substr(d.text, 2) AS INTEGER)) FROM hook k"
+			" JOIN string n ON n.id = k.name_id JOIN string d ON d.id = k.detail_id"
+			" WHERE n.text = 'nccl_plugin' AND d.text GLOB 'v[0-9]*' GROUP BY 1",
+			add_version);
 	if (status == LW_OK && loader->run->gpu.nccl_comm_ranks.n)
 		qsort(loader->run->gpu.nccl_comm_ranks.at, loader->run->gpu.nccl_comm_ranks.n,
 			sizeof(*loader->run->gpu.nccl_comm_ranks.at), compare_place);

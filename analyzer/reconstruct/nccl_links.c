@@ -235,21 +235,31 @@ static bool is_of_link(const struct entry *entry, const struct lw_nccl_link *lin
 	return entry->step == link->step && entry->from == link->from && entry->to == link->to;
 }
 
+/* Of @n operations in order, without those at the end that never ended: who is killed or hangs leaves one at one end only. */
+static size_t n_ended(const struct lw_run *run, const struct entry *first, size_t n)
+{
+	while (n && op_of(run, &first[n - 1])->flags & LW_NCCL_UNFINISHED)
+		n--;
+	return n;
+}
+
 /* Operations of one communicator: the k-th that was sent is the k-th that was received, unless records are missing. */
 static size_t add_comm(const struct lw_run *run, const struct entry *first, const struct entry *end,
 	struct lw_nccl_link *link)
 {
-	size_t n = 0, n_sent = 0;
+	size_t n, n_sent = 0, n_pairs;
 
-	for (; first + n < end && is_of_link(&first[n], link) &&
-		first[n].comm_key == first->comm_key;
+	for (n = 0; first + n < end && is_of_link(&first[n], link) &&
+		    first[n].comm_key == first->comm_key;
 		n++) {
 		n_sent += first[n].proxy->is_send;
 		if (is_counted(run, &first[n]))
 			add_end(run, &first[n], link);
 	}
-	for (size_t k = 0;
-		k < n_sent && n == 2 * n_sent && link->from != LW_NONE && link->to != LW_NONE; k++)
+	n_pairs = n_ended(run, first, n_sent);
+	if (n_pairs != n_ended(run, first + n_sent, n - n_sent))
+		n_pairs = n == 2 * n_sent ? n_sent : 0;
+	for (size_t k = 0; k < n_pairs && link->from != LW_NONE && link->to != LW_NONE; k++)
 		add_pair(run, &first[k], &first[n_sent + k], link);
 	return n;
 }
@@ -334,14 +344,15 @@ static double most_of_others(const struct lw_nccl_links *links, const struct lw_
 static bool is_slow(const struct lw_nccl_links *links, const struct lw_nccl_link *link)
 {
 	enum { LEAST_OTHERS = 2 };
-	int32_t n;
+	/* between two ranks there is the other direction, of the same hosts, and nothing else */
+	int32_t least = links->at.n == 2 ? 1 : LEAST_OTHERS, n;
 
 	for (int half = 0; half < 2; half++) {
 		const struct lw_nccl_both *both = &link->half[half].both;
 		double most_ns = most_of_others(links, link, half, &n);
 
 		if (!(network_ns(both) >= WORTH_NS) || both->n_messages < LEAST_MESSAGES ||
-			n < LEAST_OTHERS || network_ns(both) < CLEAR_TIMES * most_ns)
+			n < least || network_ns(both) < CLEAR_TIMES * most_ns)
 			return false;
 	}
 	return true;

@@ -29,6 +29,13 @@ const char *lw_nccl_link_name(const struct lw_run *run, const struct lw_nccl_lin
 /** lw_nccl_wait_text() - the mean of @n_messages; "?" = of none. Waits are recorded to a microsecond. Return: @text. */
 const char *lw_nccl_wait_text(double sum_ns, double n_messages, char text[LW_UNIT_TEXT_BYTES]);
 
+/**
+ * lw_nccl_why_unasked() - why it is not known for how long messages that @rank (LW_NONE: nobody's) had sent were not asked for.
+ * @kinds: as of a link. Return: static; NULL = it is known.
+ */
+const char *lw_nccl_why_unasked(
+	const struct lw_run *run, int32_t rank, const struct lw_nccl_side *sent, unsigned kinds);
+
 /** lw_nccl_moved_text() - what proxies sent (else received) for operation @op of @rank, and waited for; "" = none did. Return: @text. */
 const char *lw_nccl_moved_text(const struct lw_run *run, const struct lw_rank *rank, int32_t op,
 	bool is_send, char text[LW_GPU_TEXT_BYTES]);
