@@ -203,6 +203,46 @@ static const char *range_text(double least_ns, double most_ns, char text[72])
 	return text;
 }
 
+/* From where the one step that counts begins to the first operation that was recorded: of a late rank, and of others. */
+struct start {
+	double ns, least_ns, most_ns;
+};
+
+/* Return: @rank comes late to that operation, and had begun its step late: before it, it needs no longer than others. */
+static bool began_late(const struct lw_run *run, const struct late *late, struct start *ret_start)
+{
+	struct start start = {0, INFINITY, 0};
+	const struct lw_group *group;
+	int64_t late_ns;
+
+	if (late->n_steps > 1 || !run->ranks.at[late->rank].batches.n ||
+		run->ranks.at[late->rank].batches.at[0].group == LW_NONE)
+		return false;
+	group = &run->groups.at[run->ranks.at[late->rank].batches.at[0].group];
+	if (lw_group_last(run, group, &late_ns) != (int32_t)late->rank ||
+		(double)late_ns < late->first_ns / 2)
+		return false;
+	for (uint32_t r = 0; r < run->ranks.n; r++) {
+		const struct lw_batch *batch = lw_group_batch(run, group, r);
+		double ns;
+
+		if (!batch)
+			continue;
+		if (batch != run->ranks.at[r].batches.at || batch->step == LW_NONE)
+			return false;
+		ns = (double)(lw_batch_wire(batch).start_ns -
+			      run->ranks.at[r].steps.at[batch->step].start_ns);
+		if (r == late->rank) {
+			start.ns = ns;
+			continue;
+		}
+		start.least_ns = fmin(start.least_ns, ns);
+		start.most_ns = fmax(start.most_ns, ns);
+	}
+	*ret_start = start;
+	return start.ns <= start.most_ns;
+}
+
 /* What makes it late: half of the lateness at least is there. */
 static const char *cause_text(const struct gpus *gpus, double late_ns)
 {
@@ -218,7 +258,9 @@ static const char *cause_text(const struct gpus *gpus, double late_ns)
 int32_t lw_advise_late_text(const struct lw_run *run, char text[LW_ADVICE_TEXT_BYTES])
 {
 	char by[LW_UNIT_TEXT_BYTES], own[2][LW_UNIT_TEXT_BYTES], others[2][72], steps[64];
+	char cause[256];
 	struct late late = {0};
+	struct start start;
 	struct gpus gpus;
 
 	text[0] = '\0';
@@ -234,14 +276,20 @@ int32_t lw_advise_late_text(const struct lw_run *run, char text[LW_ADVICE_TEXT_B
 			late.n_steps);
 	else
 		snprintf(steps, sizeof(steps), "in the one step that counts");
+	if (began_late(run, &late, &start))
+		snprintf(cause, sizeof(cause),
+			"from where its step begins it takes %s to the first operation, the others %s: it began late, before what was recorded",
+			lw_ns_format(start.ns, own[0]),
+			range_text(start.least_ns, start.most_ns, others[0]));
+	else
+		snprintf(cause, sizeof(cause), "%s", cause_text(&gpus, late.first_ns));
 	snprintf(text, LW_ADVICE_TEXT_BYTES,
 		"rank %d comes last to an operation %s, then %s after the first, and the others wait for it. A step, its GPU computes %s (the others' %s) and is idle %s (%s): %s",
 		run->ranks.at[late.rank].rank, steps, lw_ns_format(late.first_ns, by),
 		lw_ns_format(gpus.compute_ns, own[0]),
 		range_text(gpus.least_compute_ns, gpus.most_compute_ns, others[0]),
 		lw_ns_format(gpus.idle_ns, own[1]),
-		range_text(gpus.least_idle_ns, gpus.most_idle_ns, others[1]),
-		cause_text(&gpus, late.first_ns));
+		range_text(gpus.least_idle_ns, gpus.most_idle_ns, others[1]), cause);
 	return run->ranks.at[late.rank].rank;
 }
 

@@ -163,11 +163,29 @@ static void print_no_steps(FILE *out, const struct lw_analysis *analysis)
 	fputc('\n', out);
 }
 
+/* Of one step that a profiler recorded each rank may have another piece. "": they are alike. */
+static const char *pieces_text(const struct lw_summary *summary, char text[96])
+{
+	static const double alike_frac = 0.1;
+	double least_ns = INFINITY, most_ns = 0;
+	char low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
+
+	text[0] = '\0';
+	for (size_t r = 0; r < summary->ranks.n; r++) {
+		least_ns = fmin(least_ns, summary->ranks.at[r].step_ns.value);
+		most_ns = fmax(most_ns, summary->ranks.at[r].step_ns.value);
+	}
+	if (summary->n_steps == 1 && most_ns - least_ns > alike_frac * summary->step_ns.value)
+		snprintf(text, 96, "; what was recorded of it is %s to %s long, by rank",
+			lw_ns_format(least_ns, low), lw_ns_format(most_ns, high));
+	return text;
+}
+
 void lw_report_answer(FILE *out, const struct lw_analysis *analysis)
 {
 	const struct lw_summary *summary = &analysis->summary;
 	char step[LW_UNIT_TEXT_BYTES], low[LW_UNIT_TEXT_BYTES], high[LW_UNIT_TEXT_BYTES];
-	char text[256];
+	char text[256], pieces[96];
 	size_t n;
 
 	print_job(out, analysis);
@@ -189,7 +207,7 @@ void lw_report_answer(FILE *out, const struct lw_analysis *analysis)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "; 95 %%: %s to %s",
 			lw_ns_format(summary->step_ns.low, low),
 			lw_ns_format(summary->step_ns.high, high));
-	snprintf(text + n, sizeof(text) - n, ").");
+	snprintf(text + n, sizeof(text) - n, "%s).", pieces_text(summary, pieces));
 	print_paragraph(out, text);
 	print_exposed(out, summary);
 	print_idle_gpu(out, analysis->run);

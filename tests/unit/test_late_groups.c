@@ -25,6 +25,8 @@ struct op {
 struct job {
 	struct op ops[MOST_OPS]; /* ends at one without a group */
 	unsigned has_trace;      /* 0 = all */
+	int n_steps;             /* 0 = N_STEPS */
+	int begins_us[N_RANKS];  /* later, its step, and its trace */
 };
 
 struct trace {
@@ -65,7 +67,7 @@ static void write_step(const struct job *job, int mark_us, struct trace *traces)
 	int at_us[N_RANKS];
 
 	for (int r = 0; r < N_RANKS; r++)
-		at_us[r] = mark_us + 10;
+		at_us[r] = mark_us + 10 + job->begins_us[r];
 	for (const struct op *op = job->ops; op->group; op++) {
 		int end_us = 0;
 
@@ -95,6 +97,7 @@ static struct lw_analysis *analyse(const struct job *job)
 	struct trace traces[N_RANKS] = {0};
 	char input[N_RANKS][128];
 	const char *paths[N_RANKS];
+	int n_steps = job->n_steps ? job->n_steps : N_STEPS;
 	size_t n = 0;
 
 	for (int r = 0; r < N_RANKS; r++) {
@@ -110,12 +113,13 @@ static struct lw_analysis *analyse(const struct job *job)
 		fprintf(traces[r].file,
 			"{\"schemaVersion\": 1, \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": %d, \"world_size\": %d}, \"traceEvents\": [{}",
 			r, N_RANKS);
-		for (int s = 0; s < N_STEPS; s++)
+		for (int s = 0; s < n_steps; s++)
 			fprintf(traces[r].file,
 				",{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#%d\",\"pid\":1,\"tid\":1,\"ts\":%d,\"dur\":%d}",
-				s, 1000 + s * STEP_US, STEP_US - 10);
+				s, 1000 + s * STEP_US + job->begins_us[r],
+				STEP_US - 10 - job->begins_us[r]);
 	}
-	for (int s = 0; s < N_STEPS; s++)
+	for (int s = 0; s < n_steps; s++)
 		write_step(job, 1000 + s * STEP_US, traces);
 	for (int r = 0; r < N_RANKS; r++)
 		if (traces[r].file) {
@@ -250,6 +254,35 @@ static void who_is_missing_may_be_the_one_that_all_wait_for(void **state)
 	lw_analysis_close(analysis);
 }
 
+/* Each rank takes 5 ms to the operation; rank 3 began 2 ms after the others, for whatever reason there was before that. */
+static void who_began_late_is_not_told_to_look_at_its_step(void **state)
+{
+	struct job job = {.ops = {{ALL, {5000, 5100, 4900, 5000}}, {ALL, {1000, 1000, 1000, 1000}}},
+		.n_steps = 1,
+		.begins_us = {0, 0, 0, 2000}};
+	struct lw_analysis *analysis = analyse(&job);
+	const char *text = gpu_run_report(analysis);
+
+	(void)state;
+	gpu_run_says(text, "Late rank: rank 3 comes last to an operation in the one step that");
+	gpu_run_says(text,
+		"from where its step begins it takes 5 ms to the first operation, the others 4.90 ms to 5.10 ms: it began late, before what was recorded.");
+	gpu_run_says_not(text, "look at its host");
+	gpu_run_says(
+		text, "(of 1 step; what was recorded of it is 7.98 ms to 9.98 ms long, by rank)");
+	lw_analysis_close(analysis);
+
+	/* its first operation takes it as much longer: it is in the step */
+	job.begins_us[3] = 0;
+	job.ops[0].compute_us[3] = 7000;
+	analysis = analyse(&job);
+	text = gpu_run_report(analysis);
+	gpu_run_says(text, "Late rank: rank 3 comes last");
+	gpu_run_says_not(text, "it began late");
+	gpu_run_says_not(text, "what was recorded of it");
+	lw_analysis_close(analysis);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -258,6 +291,7 @@ int main(void)
 		cmocka_unit_test(late_in_groups_only_is_late_too),
 		cmocka_unit_test(who_waited_can_be_late_itself_after_that),
 		cmocka_unit_test(of_two_that_come_together_neither_is_the_late_one),
+		cmocka_unit_test(who_began_late_is_not_told_to_look_at_its_step),
 		cmocka_unit_test(who_is_missing_may_be_the_one_that_all_wait_for),
 	};
 
