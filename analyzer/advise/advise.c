@@ -212,11 +212,52 @@ void lw_advice_list_free(struct lw_advice_list *list)
 	list->replay = NULL;
 }
 
+/* Mean over ranks of step @s. Return: NAN: it is left out on one of them. */
+static double step_ns(const struct lw_run *run, size_t s)
+{
+	double ns = 0;
+
+	for (size_t r = 0; r < run->ranks.n; r++) {
+		const struct lw_rank *rank = &run->ranks.at[r];
+
+		if (s >= rank->steps.n || rank->steps.at[s].excluded)
+			return NAN;
+		ns += (double)(rank->steps.at[s].end_ns - rank->steps.at[s].start_ns) /
+		      (double)run->ranks.n;
+	}
+	return ns;
+}
+
+/* How long a step was is measured, though nothing is replayed. */
+static int measure_baseline(const struct lw_run *run, struct lw_figure *baseline_ns)
+{
+	size_t n_all = run->ranks.n ? run->ranks.at[0].steps.n : 0, n = 0;
+	double *ns = malloc((n_all + 1) * sizeof(*ns));
+
+	if (!ns)
+		return lw_fail(LW_ERR_NOMEM, "no memory for %zu steps", n_all);
+	for (size_t s = 0; s < n_all; s++) {
+		ns[n] = step_ns(run, s);
+		n += !isnan(ns[n]);
+	}
+	if (n) {
+		baseline_ns->why = NULL;
+		lw_stats_step(ns, n, &baseline_ns->value, &baseline_ns->low, &baseline_ns->high);
+	}
+	free(ns);
+	return LW_OK;
+}
+
 static int refuse(struct lw_run *run, struct lw_advice_list *list)
 {
+	int status;
+
 	snprintf(list->why_not, sizeof(list->why_not), "%s", lw_error_text());
 	list->baseline_ns.why = list->why_not;
 	lw_error_clear();
+	status = measure_baseline(run, &list->baseline_ns);
+	if (status < 0)
+		return status;
 	return lw_run_diag(run, "advise", "no_advice", 1, "no advice: %s", list->why_not);
 }
 

@@ -80,12 +80,12 @@ struct lw_trial {       /* one setting that was tried */
 
 struct lw_advice_list {
 	struct lw_figure
-		baseline_ns; /* middle of the recorded steps; NAN with why when there is none */
+		baseline_ns; /* middle of the recorded steps, replayed or not; NAN with why when there is none */
 	lw_vec(struct lw_advice) advice;    /* by kind, then by the lower end of the gain */
 	lw_vec(struct lw_finding) findings; /* is_first, then by most_frac, then the others */
 	lw_vec(struct lw_trial) tried; /* of an adviser: contiguous, in the order to show them */
 	lw_vec(int32_t *) groupings;   /* group_of of trials; owned */
-	struct lw_replay *replay;      /* NULL: no replay was possible, baseline_ns.why says why */
+	struct lw_replay *replay;      /* NULL: no replay was possible, why_not says why */
 	char why_not[LW_ADVICE_TEXT_BYTES];
 	/* the recorded setting, which every trial is compared with; see trial.h */
 	struct lw_prediction base;
