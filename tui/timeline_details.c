@@ -217,10 +217,6 @@ static void say_rate(const struct lw_timeline *timeline, const struct lw_group *
 			group->n_ranks, group->n_wanted);
 		return;
 	}
-	if (!timeline->lanes.is_one_clock && group->n_ranks != run->ranks.n) {
-		add(text, 0, "algbw ? busbw ?  not known: some ranks took no part, clocks differ");
-		return;
-	}
 	service_ns = lw_group_service_ns(run, group, timeline->lanes.is_one_clock);
 	if (!(service_ns > 0) || !group->bytes) {
 		add(text, 0, "algbw ? busbw ?  not known: %s",

@@ -422,6 +422,28 @@ static void across_clocks_the_shortest_kernel_came_last(void **state)
 	lw_run_free(run);
 }
 
+/* Rank 1 by itself is a group of fewer ranks than the run has, and complete. */
+static void across_clocks_a_group_of_fewer_ranks_has_a_rate(void **state)
+{
+	struct lw_run *run = gpu_run_two_ranks();
+	struct lw_timeline timeline = {.group = 1, .rank = 1};
+	struct lw_group *group = &run->groups.at[1];
+	char text[LW_TIMELINE_TEXT_BYTES];
+	bool is_said = false;
+
+	(void)state;
+	group->n_ranks = group->n_wanted = 1;
+	group->batch_of_rank[0] = LW_NONE;
+	assert_int_equal(lw_lanes_init(&timeline.lanes, run), LW_OK);
+	for (size_t n = 0; lw_timeline_details_line(&timeline, n, text); n++) {
+		assert_null(strstr(text, "algbw ?"));
+		is_said |= strstr(text, "the shortest rank's time") != NULL;
+	}
+	assert_true(is_said);
+	lw_lanes_done(&timeline.lanes);
+	lw_run_free(run);
+}
+
 static void across_clocks_tensors_tell_who_entered_last(void **state)
 {
 	struct lw_run *run = gpu_run_two_ranks();
@@ -461,6 +483,7 @@ int main(void)
 		cmocka_unit_test(the_ruler_begins_where_words_count_from),
 		cmocka_unit_test(what_is_said_of_a_kernel),
 		cmocka_unit_test(across_clocks_the_shortest_kernel_came_last),
+		cmocka_unit_test(across_clocks_a_group_of_fewer_ranks_has_a_rate),
 		cmocka_unit_test(across_clocks_tensors_tell_who_entered_last),
 		cmocka_unit_test(details_say_what_proxies_moved),
 		cmocka_unit_test(details_of_a_collective_say_it_too),
