@@ -49,11 +49,30 @@ static void find_missing(
 	late->by = LW_LATE_MISSING;
 }
 
+static void find_by_computing(const struct lw_summary *summary, struct lw_late *late)
+{
+	char computed[160];
+
+	late->rank = find_computed(summary, computed);
+	if (late->rank == LW_NONE)
+		return;
+	late->by = LW_LATE_COMPUTED;
+	snprintf(late->text, sizeof(late->text),
+		"%s: the others wait for it, which settings of the communication seldom change; look at its input, its device, its neighbours, the cores that it has",
+		computed);
+}
+
+static void find_by_proxies(const struct lw_run *run, struct lw_late *late)
+{
+	late->rank = lw_nccl_late_rank(run, late->text);
+	if (late->rank != LW_NONE)
+		late->by = LW_LATE_PROXIES;
+}
+
 void lw_late_find(
 	const struct lw_run *run, const struct lw_summary *summary, struct lw_late *ret_late)
 {
 	bool is_by_kernels = run->is_plain && run->gpu.has_kernels;
-	char computed[160];
 
 	*ret_late = (struct lw_late){.rank = LW_NONE};
 	if (run->ranks.n < 2)
@@ -62,24 +81,16 @@ void lw_late_find(
 		find_missing(run, summary, ret_late);
 		return;
 	}
-	ret_late->by = LW_LATE_KERNELS;
 	ret_late->rank = lw_advise_late_text(run, ret_late->text);
 	if (ret_late->rank != LW_NONE)
-		return;
-	ret_late->by = LW_LATE_PROXIES;
-	ret_late->rank = lw_nccl_late_rank(run, ret_late->text);
-	if (ret_late->rank != LW_NONE)
-		return;
-	ret_late->by = LW_LATE_NOBODY;
-	if (is_by_kernels)
-		return;
-	ret_late->rank = find_computed(summary, computed);
+		ret_late->by = LW_LATE_KERNELS;
+	else if (!run->is_plain)
+		find_by_computing(summary, ret_late);
 	if (ret_late->rank == LW_NONE)
-		return;
-	ret_late->by = LW_LATE_COMPUTED;
-	snprintf(ret_late->text, sizeof(ret_late->text),
-		"%s: the others wait for it, which settings of the communication seldom change; look at its input, its device, its neighbours, the cores that it has",
-		computed);
+		find_by_proxies(run, ret_late);
+	/* when a host calls NCCL says less than that */
+	if (ret_late->rank == LW_NONE && run->is_plain && !is_by_kernels)
+		find_by_computing(summary, ret_late);
 }
 
 const char *lw_late_by_name(enum lw_late_by by)

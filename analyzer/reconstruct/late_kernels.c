@@ -21,6 +21,7 @@ struct walk { /* through the operations of a step; all by rank */
 	int64_t *waited_ns;
 	int64_t *
 		met_ns; /* [rank][other]: waited_ns of rank when both last left an operation together */
+	bool has_met;     /* some of it is not 0 */
 	int32_t *made_by; /* for whom it waited last; LW_NONE */
 	int64_t *late_ns; /* of the operation at hand, against the first; NO_PART */
 	int64_t *own_ns;  /* of that its own doing */
@@ -134,8 +135,30 @@ static size_t last_of(const struct walk *walk)
 	return last;
 }
 
-/* They leave it together: what each waited in it is added, and from here on counts against others only. */
-static void leave(struct walk *walk)
+/* Nobody owes anybody anything. */
+static void forget(struct walk *walk)
+{
+	size_t n = walk->run->ranks.n;
+
+	memset(walk->waited_ns, 0, n * sizeof(*walk->waited_ns));
+	if (walk->has_met)
+		memset(walk->met_ns, 0, n * n * sizeof(*walk->met_ns));
+	walk->has_met = false;
+}
+
+/* What each waited in it is added; of those that leave it together it counts against others only. */
+static void meet(struct walk *walk)
+{
+	size_t n = walk->run->ranks.n;
+
+	for (size_t r = 0; r < n; r++)
+		for (size_t other = 0; other < n && walk->late_ns[r] != NO_PART; other++)
+			if (walk->late_ns[other] != NO_PART)
+				walk->met_ns[r * n + other] = walk->waited_ns[r];
+	walk->has_met = true;
+}
+
+static void leave(struct walk *walk, const struct lw_group *group)
 {
 	size_t n = walk->run->ranks.n, last = last_of(walk);
 	int32_t root = root_of(walk, last);
@@ -149,10 +172,10 @@ static void leave(struct walk *walk)
 		if (waited_ns >= LW_LATE_RESOLUTION_NS)
 			walk->made_by[r] = root;
 	}
-	for (size_t r = 0; r < n; r++)
-		for (size_t other = 0; other < n && walk->late_ns[r] != NO_PART; other++)
-			if (walk->late_ns[other] != NO_PART)
-				walk->met_ns[r * n + other] = walk->waited_ns[r];
+	if (group->n_ranks == n)
+		forget(walk);
+	else
+		meet(walk);
 }
 
 /* Sends, broadcasts, operations with records missing: all of it may be waiting, for nobody knows whom. */
@@ -169,7 +192,7 @@ static void pass(struct walk *walk, const struct lw_group *group)
 	if (is_known) {
 		fill_own(walk);
 		walk->see(walk, group);
-		leave(walk);
+		leave(walk, group);
 	}
 	for (size_t r = 0; r < walk->run->ranks.n; r++) {
 		const struct lw_batch *batch = part_of(walk->run, group, r);
@@ -220,8 +243,7 @@ static void walk_step(struct walk *walk, size_t s)
 
 	walk->step = s;
 	memset(walk->at, 0, n * sizeof(*walk->at));
-	memset(walk->waited_ns, 0, n * sizeof(*walk->waited_ns));
-	memset(walk->met_ns, 0, n * n * sizeof(*walk->met_ns));
+	forget(walk);
 	for (size_t r = 0; r < n; r++)
 		walk->made_by[r] = LW_NONE;
 	while (has_gone) {

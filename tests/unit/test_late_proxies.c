@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "analyzer/analyzer.h"
-#include "analyzer/emit/late_words.h"
+#include "analyzer/emit/gpu.h"
 #include "analyzer/emit/report.h"
 #include "analyzer/reconstruct/nccl_links.h"
 #include "tests/lib/make_gpu.h"
@@ -206,6 +206,35 @@ static void means_of_messages_are_no_digits_without_end(void **state)
 	lw_analysis_close(analysis);
 }
 
+/* Rank 0 sends to 19 others. */
+static void links_of_one_rank_that_are_not_shown_are_counted(void **state)
+{
+	static char sql[MAKE_GPU_SQL_BYTES], text[1 << 16];
+	struct make_run spec = make_run_job(20, 4);
+	struct make_gpu gpu = make_gpu_job();
+	FILE *out = fmemopen(text, sizeof(text), "w");
+	struct lw_run *run;
+
+	(void)state;
+	assert_non_null(out);
+	spec.transport = LW_TRANSPORT_NCCL;
+	spec.extra_sql = make_gpu_sql(&gpu,
+		"INSERT INTO comm(process_id, key, parent_key, size, rank, serial, how, transport, at_ns)"
+		" SELECT DISTINCT t.process_id, o.comm_key, NULL, 20, t.process_id - 1, 0, 1, 3, 0 FROM nccl_op o JOIN thread t ON t.id = o.thread_id;"
+		"INSERT INTO nccl_proxy SELECT o.thread_id, 1000000 + 32 * o.seq + p.id, o.start_ns, o.end_ns, 1, o.serial, 65536, p.id - 1, 0, 1, 0, 0, 0"
+		" FROM nccl_op o JOIN process p ON p.id > 1 WHERE o.thread_id = 2;",
+		sql);
+	run = run_fixture_analyze(&spec);
+	lw_gpu_text(run, 0, out);
+	fclose(out);
+	assert_non_null(strstr(text, "\n  ... and 3 more links (--json has all)"));
+	out = fmemopen(text, sizeof(text), "w");
+	lw_gpu_text(run, 1, out);
+	fclose(out);
+	assert_null(strstr(text, "more link"));
+	lw_run_free(run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +243,7 @@ int main(void)
 		cmocka_unit_test(what_nccl_does_not_tell_is_not_known),
 		cmocka_unit_test(an_operation_more_at_one_end_costs_no_link_its_evidence),
 		cmocka_unit_test(of_two_ranks_one_direction_is_compared_with_the_other),
+		cmocka_unit_test(links_of_one_rank_that_are_not_shown_are_counted),
 		cmocka_unit_test(means_of_messages_are_no_digits_without_end),
 	};
 
