@@ -3,7 +3,8 @@
  * timeline.h - inside the timeline view: its state, and what its files are to each other.
  *
  *	view_timeline.c     what keys do            timeline_select.c   which collective is meant
- *	timeline_draw.c     rows and their lanes    timeline_details.c  what is said of it
+ *	timeline_layout.c   where things are        timeline_details.c  what is said of it
+ *	timeline_draw.c     rows and their lanes    timeline_keys.c     where keys and clicks go
  *	timeline_ruler.c    times and steps         timeline_lanes.h    when each kind of work went on
  *	timeline_csv.c      what `e` writes         timeline_nic.c      what crossed the network
  *	timeline_gpu.c      what GPUs did           timeline_gpu_select.c, timeline_gpu_details.c   which kernel, and of it
@@ -81,11 +82,19 @@ struct lw_timeline_layout {
 	size_t n_rows, n_shown; /* ranks or tensors; whole rows that fit */
 };
 
-/* ---- timeline_draw.c ---- */
+/* ---- timeline_layout.c ---- */
+
+enum {
+	LW_TIMELINE_SIDE_WIDTH = 44, /* of details beside the rows */
+	LW_TIMELINE_NAME_WIDTH = 10  /* of a lane */
+};
 
 /** lw_timeline_lay_out() - where things are in @pane. */
 struct lw_timeline_layout lw_timeline_lay_out(
 	const struct lw_timeline *timeline, struct lw_pane pane);
+
+/* ---- timeline_draw.c ---- */
+
 void lw_timeline_draw(struct lw_timeline *timeline, struct lw_pane pane);
 
 /* ---- timeline_ruler.c ---- */
