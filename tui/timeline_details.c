@@ -283,6 +283,8 @@ static bool say_head(struct lw_timeline *timeline, size_t line, char text[LW_TIM
 	const struct lw_batch *batch = lw_timeline_batch(timeline, timeline->rank);
 
 	text[0] = 0;
+	if (timeline->is_on_range)
+		return lw_timeline_range_line(timeline, line, text);
 	if (timeline->is_on_gpu)
 		return lw_timeline_gpu_line(timeline, line, text);
 	if (!batch && line > 0)
@@ -390,7 +392,7 @@ bool lw_timeline_details_line(
 		n_moved++;
 	n_head += n_moved;
 	text[0] = 0;
-	if (n < n_head || !batch || timeline->is_on_gpu)
+	if (n < n_head || !batch || timeline->is_on_gpu || timeline->is_on_range)
 		return say_head(timeline, n, text);
 	n -= n_head;
 	if (n < 2)
@@ -455,8 +457,9 @@ static int draw_followed(const struct lw_timeline *timeline, struct lw_pane pane
 
 void lw_timeline_details_draw(struct lw_timeline *timeline, struct lw_pane pane)
 {
-	const struct lw_batch *batch =
-		timeline->is_on_gpu ? NULL : lw_timeline_batch(timeline, timeline->rank);
+	const struct lw_batch *batch = timeline->is_on_gpu || timeline->is_on_range
+					       ? NULL
+					       : lw_timeline_batch(timeline, timeline->rank);
 	int n_at_bottom = LW_TIMELINE_HEAD_LINES + lw_timeline_shows_nic(timeline);
 	bool is_at_bottom = pane.height <= n_at_bottom;
 	char text[LW_TIMELINE_TEXT_BYTES];

@@ -71,7 +71,22 @@ static void draw_most(
 	}
 }
 
-/* The selected collective on a row: brackets, so that it is seen without colours too. */
+void lw_timeline_mark(
+	const struct lw_timeline *timeline, struct lw_pane line, struct lw_interval span)
+{
+	int first = lw_timeline_column(timeline, span.start_ns);
+	int last = lw_timeline_column(
+		timeline, span.end_ns > span.start_ns ? span.end_ns - 1 : span.start_ns);
+
+	if (last < 0 || first >= line.width)
+		return;
+	lw_pane_restyle(line, first, 0, last - first + 1, LW_STYLE_SELECTED);
+	lw_pane_rune(line, first, 0, LW_STYLE_SELECTED, first == last ? '@' : '[');
+	if (first != last)
+		lw_pane_rune(line, last, 0, LW_STYLE_SELECTED, ']');
+}
+
+/* The selected collective on a row. */
 static void mark(const struct lw_timeline *timeline, size_t r, struct lw_pane line)
 {
 	const struct lw_batch *batch = lw_timeline_batch(timeline, r);
@@ -82,18 +97,13 @@ static void mark(const struct lw_timeline *timeline, size_t r, struct lw_pane li
 		return;
 	first = lw_timeline_column(timeline, batch->start_ns - origin_ns);
 	last = lw_timeline_column(timeline, batch->end_ns - 1 - origin_ns);
-	if (last < 0 || first >= line.width) { /* which way it is */
+	if (last < 0 || first >= line.width) /* which way it is */
 		lw_pane_rune(line, last < 0 ? 0 : line.width - 1, 0, LW_STYLE_WARN,
 			last < 0 ? '<' : '>');
-		return;
-	}
-	lw_pane_restyle(line, first, 0, last - first + 1, LW_STYLE_SELECTED);
-	if (first == last) {
-		lw_pane_rune(line, first, 0, LW_STYLE_SELECTED, '@');
-		return;
-	}
-	lw_pane_rune(line, first, 0, LW_STYLE_SELECTED, '[');
-	lw_pane_rune(line, last, 0, LW_STYLE_SELECTED, ']');
+	else
+		lw_timeline_mark(timeline, line,
+			(struct lw_interval){
+				batch->start_ns - origin_ns, batch->end_ns - origin_ns});
 }
 
 static void draw_rank_label(const struct lw_timeline *timeline, size_t r, struct lw_pane pane,
@@ -155,6 +165,18 @@ static void draw_shared(const struct lw_timeline *timeline, const struct lw_time
 	}
 }
 
+static void draw_ranges(const struct lw_timeline *timeline, const struct lw_timeline_layout *layout,
+	size_t r, struct lw_pane pane, int y)
+{
+	for (int line = 0; line < layout->range_lines; line++) {
+		draw_rank_label(timeline, r, pane, y + line,
+			line == 0 && layout->density != LW_TIMELINE_ONE ? "ranges" : NULL,
+			line == 0);
+		lw_timeline_range_draw(timeline, r, line, layout->range_lines,
+			lw_pane_part(pane, layout->label_width, y + line, layout->n_columns, 1));
+	}
+}
+
 static void draw_gpu(const struct lw_timeline *timeline, const struct lw_timeline_layout *layout,
 	size_t r, struct lw_pane pane, int y)
 {
@@ -162,7 +184,8 @@ static void draw_gpu(const struct lw_timeline *timeline, const struct lw_timelin
 
 	for (int line = 0; line < layout->gpu_lines; line++) {
 		draw_rank_label(timeline, r, pane, y + line,
-			lw_timeline_gpu_label(timeline, r, (size_t)line, label), line == 0);
+			lw_timeline_gpu_label(timeline, r, (size_t)line, label),
+			line == 0 && !layout->range_lines);
 		lw_timeline_gpu_draw(timeline, r, (size_t)line,
 			lw_pane_part(pane, layout->label_width, y + line, layout->n_columns, 1));
 	}
@@ -186,7 +209,8 @@ static void draw_host_lane(const struct lw_timeline *timeline,
 	if (kind == LW_LANE_COMPUTE && layout->density != LW_TIMELINE_ONE &&
 		timeline->lanes.ranks[r].is_waited == LW_BLOCKED_UNKNOWN)
 		lw_pane_text(line, 0, 0, line.width, LW_STYLE_DIM, "? not known");
-	if (is_comm && !timeline->is_on_gpu && (timeline->is_following || r == timeline->rank))
+	if (is_comm && !timeline->is_on_gpu && !timeline->is_on_range &&
+		(timeline->is_following || r == timeline->rank))
 		mark(timeline, r, line);
 }
 
@@ -194,12 +218,15 @@ static void draw_rank(const struct lw_timeline *timeline, const struct lw_timeli
 	size_t r, struct lw_pane pane, int y, struct columns *columns)
 {
 	static const char *const two[] = {"compute", "comm"};
-	int n_host = layout->lanes_per_row - layout->nic_lines - layout->gpu_lines;
+	int n_host =
+		layout->lanes_per_row - layout->nic_lines - layout->gpu_lines - layout->range_lines;
 	int first = layout->gpu_lines && lw_timeline_gpu_has_compute(timeline);
 	size_t kind = first ? LW_LANE_NEGOTIATE : LW_LANE_COMPUTE;
 
 	columns->from_ns = timeline->from_ns + timeline->lanes.ranks[r].origin_ns;
 	look(&timeline->lanes.ranks[r].tracks, columns);
+	draw_ranges(timeline, layout, r, pane, y);
+	y += layout->range_lines;
 	draw_gpu(timeline, layout, r, pane, y);
 	y += layout->gpu_lines;
 	if (layout->nic_lines && lw_timeline_nic_is_shared(timeline, r))
@@ -218,7 +245,7 @@ static void draw_rank(const struct lw_timeline *timeline, const struct lw_timeli
 			layout->density == LW_TIMELINE_ONE   ? NULL
 			: layout->density == LW_TIMELINE_TWO ? two[lane + first]
 							     : lw_lanes[kind].name,
-			lane == 0 && !layout->gpu_lines);
+			lane == 0 && !layout->gpu_lines && !layout->range_lines);
 		draw_host_lane(timeline, layout, r, line, columns, lane + first, kind);
 	}
 }
@@ -275,6 +302,8 @@ static void draw_tensor(struct lw_timeline *timeline, const struct lw_timeline_l
 		mark(timeline, timeline->rank, line);
 }
 
+enum { RANGE_LEGEND = 27 }; /* its columns */
+
 static void draw_legend(const struct lw_timeline *timeline, const struct lw_timeline_layout *layout,
 	struct lw_pane pane, int width)
 {
@@ -290,6 +319,8 @@ static void draw_legend(const struct lw_timeline *timeline, const struct lw_time
 		    lw_pane_print(line, 2, 0, LW_STYLE_DIM,
 			    lw_timeline_shows_nic(timeline)
 				    ? " height: share of time, rate  !: sent again (': < 1 %%)  [] @: selected "
+			    : layout->range_lines
+				    ? " height: share of time  [] @: selected "
 				    : " height: share of the column's time   [] or @: selected ");
 	} else {
 		for (size_t k = timeline->is_by_tensor ? LW_LANE_NEGOTIATE : LW_LANE_COMPUTE;
@@ -298,6 +329,12 @@ static void draw_legend(const struct lw_timeline *timeline, const struct lw_time
 				parts[n++].lane = (enum lw_lane)k;
 		x = 2 + lw_pane_print(line, 2, 0, LW_STYLE_DIM, " most of a column:  ");
 		x += lw_pane_legend(line, x, 0, parts, n);
+	}
+	if (layout->range_lines && x + RANGE_LEGEND <= width) {
+		lw_pane_rune(line, x + 1, 0, LW_STYLE_TEXT, lw_glyph(pane.cells, LW_GLYPH_BAR));
+		lw_pane_rune(line, x + 16, 0, LW_STYLE_TEXT, lw_glyph(pane.cells, LW_GLYPH_WAIT));
+		lw_pane_print(line, x + 2, 0, LW_STYLE_DIM, "name: a range");
+		x += 17 + lw_pane_print(line, x + 17, 0, LW_STYLE_DIM, ": several ");
 	}
 	lw_pane_fill(line, x, 0, width - x, LW_STYLE_DIM, rule);
 }
@@ -310,11 +347,16 @@ static void draw_cursor(const struct lw_timeline *timeline, const struct lw_time
 	int x = lw_timeline_column(timeline, timeline->cursor_ns);
 	int y = layout->first_line + (int)(row - timeline->top) * layout->row_lines;
 
-	bool is_on_lane = timeline->is_on_gpu && timeline->gpu_line < (size_t)layout->gpu_lines;
+	int on = LW_NONE; /* the only lane that it is on */
 
+	if (timeline->is_on_gpu && timeline->gpu_line < (size_t)layout->gpu_lines)
+		on = layout->range_lines + (int)timeline->gpu_line;
+	if (timeline->is_on_range && layout->range_lines)
+		on = (int)(timeline->range_level -
+			   lw_timeline_range_base(timeline, timeline->rank, layout->range_lines));
 	if (x >= 0 && x < layout->n_columns)
 		for (int lane = 0; lane < layout->lanes_per_row; lane++)
-			if (!is_on_lane || lane == (int)timeline->gpu_line)
+			if (on == LW_NONE || lane == on)
 				lw_pane_restyle(pane, layout->label_width + x, y + lane, 1,
 					LW_STYLE_SELECTED);
 }

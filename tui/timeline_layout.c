@@ -42,7 +42,11 @@ static bool take_shape(const struct lw_timeline *timeline, const struct shape *s
 	layout->shared_lines = n_shared ? shape->nic_lines : 0;
 	layout->is_shared_selected = is_shared_selected;
 	layout->gpu_lines = n_gpu;
-	layout->lanes_per_row = n_lanes[shape->density] + layout->nic_lines + n_gpu;
+	/* who asks for ranges gets a line of them at least, and the ranks that fit */
+	layout->range_lines = timeline->ranges_shown == LW_TIMELINE_RANGES_SHOWN &&
+			      lw_timeline_shows_ranges(timeline);
+	layout->lanes_per_row =
+		n_lanes[shape->density] + layout->nic_lines + n_gpu + layout->range_lines;
 	return layout->n_rows * (size_t)layout->lanes_per_row +
 		       n_shared * (size_t)layout->shared_lines <=
 	       (size_t)(layout->n_lines > 0 ? layout->n_lines : 0);
@@ -70,6 +74,22 @@ static void choose_shape(const struct lw_timeline *timeline, struct lw_timeline_
 		(layout->is_shared_selected ? 1 : (int)lw_timeline_nic_count(timeline, true));
 }
 
+/* Ranges within ranges have what the other lanes leave, but the blanks between ranks. */
+static void add_range_lines(
+	const struct lw_timeline *timeline, struct lw_timeline_layout *layout, int n_ranks)
+{
+	size_t most = timeline->lanes.ranges.most_levels;
+
+	if (!lw_timeline_shows_ranges(timeline) || layout->density == LW_TIMELINE_ONE)
+		return;
+	most = most < LW_TIMELINE_RANGE_LINES ? most : LW_TIMELINE_RANGE_LINES;
+	while (layout->range_lines < (int)most &&
+		n_ranks * (layout->lanes_per_row + 2) <= layout->n_lines + 1) {
+		layout->range_lines++;
+		layout->lanes_per_row++;
+	}
+}
+
 static void place_rows(const struct lw_timeline *timeline, struct lw_timeline_layout *layout)
 {
 	const struct lw_run *run = timeline->lanes.run;
@@ -83,6 +103,7 @@ static void place_rows(const struct lw_timeline *timeline, struct lw_timeline_la
 		layout->n_rows = run->ranks.n;
 		choose_shape(timeline, layout);
 		n = (int)layout->n_rows;
+		add_range_lines(timeline, layout, n);
 		layout->row_lines = layout->lanes_per_row +
 				    (layout->lanes_per_row > 1 &&
 					    n * (layout->lanes_per_row + 1) <= layout->n_lines + 1);

@@ -11,7 +11,7 @@
 
 /* One pass over the table, whatever the rank: names and threads are few, and looked up beside it. */
 static const char ranges_sql[] =
-	"SELECT thread_id, start_ns, end_ns, name_id, seq FROM range"
+	"SELECT thread_id, start_ns, end_ns, name_id, rowid FROM range"
 	" WHERE op IN (3, 4) AND end_ns > start_ns AND start_ns >= 0 AND end_ns < (1 << 58)";
 static_assert(LW_MARK_RANGE == 3 && LW_MARK_NVTX_RANGE == 4, "the query of ranges");
 
@@ -114,7 +114,7 @@ static int add_range(struct reader *reader, sqlite3_stmt *row)
 				  : NULL;
 	struct lw_host_range range = {.start_ns = sqlite3_column_int64(row, 1),
 		.end_ns = sqlite3_column_int64(row, 2),
-		.seq = sqlite3_column_int64(row, 4)};
+		.row = sqlite3_column_int64(row, 4)};
 	struct lw_host_name *name;
 	int status;
 
@@ -159,7 +159,7 @@ static int compare_range(const void *a, const void *b)
 		return x->start_ns < y->start_ns ? -1 : 1;
 	if (x->end_ns != y->end_ns)
 		return x->end_ns > y->end_ns ? -1 : 1;
-	return (x->seq > y->seq) - (x->seq < y->seq);
+	return (x->row > y->row) - (x->row < y->row);
 }
 
 static void sort(struct lw_host_ranges *ranges)

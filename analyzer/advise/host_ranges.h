@@ -17,7 +17,7 @@ struct lw_host_where {
 
 struct lw_host_range {
 	int64_t start_ns, end_ns;
-	int64_t seq; /* in the store */
+	int64_t row; /* of table range, in its store: in the order in which a thread made them */
 	const char *name;
 	uint32_t tid;
 };
