@@ -8,7 +8,7 @@
  *	timeline_ruler.c    times and steps         timeline_lanes.h    when each kind of work went on
  *	timeline_csv.c      what `e` writes         timeline_nic.c      what crossed the network
  *	timeline_range.c    the program's ranges    timeline_range_select.c, timeline_range_details.c   which one, and of it
- *	timeline_ranges.c   in which ranges a rank was at a time
+ *	timeline_ranges.c   in which ranges a rank was      timeline_order.c   who was first and last
  *	timeline_gpu.c      what GPUs did           timeline_gpu_select.c, timeline_gpu_details.c   which kernel, and of it
  *
  * Times here are relative to the ruler's 0, the origin_ns of a rank's lanes, so one number means one column on
@@ -253,7 +253,7 @@ const char *lw_timeline_ranges_found(const struct lw_timeline *timeline);
 /** lw_timeline_ranges_begin() - forget what was found in another analysis. */
 void lw_timeline_ranges_begin(struct lw_timeline *timeline);
 
-/* ---- timeline_details.c ---- */
+/* ---- timeline_order.c ---- */
 
 /* Who had all its tensors of a collective first, and last; where nobody queues: who entered it. */
 struct lw_timeline_order {
@@ -264,6 +264,11 @@ struct lw_timeline_order {
 };
 
 struct lw_timeline_order lw_timeline_order(const struct lw_run *run, const struct lw_group *group);
+
+/** lw_timeline_ready_ns() - when a rank had all tensors of @batch queued; LW_NS_UNKNOWN. */
+int64_t lw_timeline_ready_ns(const struct lw_rank *rank, const struct lw_batch *batch);
+
+/* ---- timeline_details.c ---- */
 
 /** lw_timeline_details_line() - line @n of all that is known of the selection. Return: there is one. */
 bool lw_timeline_details_line(
