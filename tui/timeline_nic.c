@@ -276,7 +276,7 @@ static void say_rates(
 	double per_s = at.looked_ns ? 1e9 / (double)at.looked_ns : 0;
 	bool is_both = from == LW_CAPACITY_NONE || from == LW_CAPACITY_SPEED;
 	int n = snprintf(text, LW_TIMELINE_TEXT_BYTES, "%.32s, %s%s: ", label_of(timeline, lane),
-		lw_ns_format((double)lane->resolution_ns, every), again_text(at.again, again));
+		lw_ns_exact((double)lane->resolution_ns, every), again_text(at.again, again));
 
 	if (!at.looked_ns)
 		snprintf(text + n, LW_TIMELINE_TEXT_BYTES - (size_t)n, "%s",

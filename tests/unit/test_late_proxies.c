@@ -126,7 +126,7 @@ static void what_nccl_does_not_tell_is_not_known(void **state)
 		struct lw_analysis *analysis = analyse(cases[i].sql);
 
 		report_of(analysis, false, text, sizeof(text));
-		assert_int_equal(strstr(text, "MiB      32      5 us        ?") != NULL,
+		assert_int_equal(strstr(text, "MiB      32   5.00 us        ?") != NULL,
 			cases[i].why != NULL);
 		if (cases[i].why)
 			assert_non_null(strstr(text, cases[i].why));
@@ -172,7 +172,7 @@ static void of_two_ranks_one_direction_is_compared_with_the_other(void **state)
 	(void)state;
 	report_of(analysis, false, text, sizeof(text));
 	assert_non_null(strstr(text,
-		"Slow: from rank 0 to rank 1 a message (64 KiB) was on the network for up to 3 ms, the other way, between the same two, for no more than 20 us ("));
+		"Slow: from rank 0 to rank 1 a message (64 KiB) was on the network for up to 3.00 ms, the other way, between the same two, for no more than 20.0 us ("));
 	/* all on one host: no cable is to blame */
 	assert_string_equal(analysis->advice.findings.at[0].id, "gpu.link");
 	assert_null(strstr(analysis->advice.findings.at[0].text, "cables"));
