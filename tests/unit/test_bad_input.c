@@ -313,11 +313,29 @@ static void other_dtypes_are_never_fused(void **state)
 	assert_true(n_ops[0] < 1.8 && n_ops[1] > 1.99);
 }
 
+/* One of a job larger than any: it is not taken for rank 0 of 1, and those that are missing are counted. */
+static void a_rank_of_a_huge_job_is_itself(void **state)
+{
+	struct make_run spec = make_run_job(1, 3);
+	struct lw_run *run;
+
+	(void)state;
+	spec.extra_sql = "UPDATE process SET rank = 1000000000, size = 2000000000";
+	run = run_fixture_load(&spec);
+	assert_int_equal(run->ranks.n, 1);
+	assert_int_equal(run->ranks.at[0].rank, 1000000000);
+	assert_int_equal(run->size, 2000000000);
+	assert_int_equal(run->n_missing_ranks, 1999999999);
+	assert_int_equal(run_fixture_diag(run, "missing ranks"), 1999999999);
+	lw_run_free(run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_is_refused_or_answered_with_what_is_odd),
 		cmocka_unit_test(other_dtypes_are_never_fused),
+		cmocka_unit_test(a_rank_of_a_huge_job_is_itself),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);
