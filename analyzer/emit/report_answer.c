@@ -182,8 +182,11 @@ static void print_change(FILE *out, const struct lw_advice_list *list)
 static void print_no_steps(FILE *out, const struct lw_analysis *analysis)
 {
 	const struct lw_run *run = analysis->run;
+	const char *not_closed = lw_run_diag_text(run, "not closed");
 	char text[256];
 
+	if (not_closed)
+		print_paragraph(out, not_closed);
 	print_paragraph(out,
 		*run->marks.why                 ? run->marks.why
 		: *lw_flows_headline(run, text) ? text
