@@ -165,7 +165,8 @@ static void describe(struct state *state)
 
 	state->words[0] = 0;
 	if (state->rows.run->ranks.n < 2)
-		snprintf(state->words, size, "One rank is in the run: who is late is not known.");
+		snprintf(state->words, size, "%s rank is in the run: who is late is not known.",
+			state->rows.run->ranks.n ? "One" : "No");
 	else if (!summary->n_steps)
 		snprintf(state->words, size, "No step that counts: who is late is not known.");
 	else if (isnan(state->stats[0].late_ns))

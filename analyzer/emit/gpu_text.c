@@ -97,7 +97,8 @@ static void print_kernels(FILE *out, const struct lw_gpu_summary *summary)
 
 	if (!summary->kernels.n)
 		return;
-	fprintf(out, "Kernels that took most, of %zu names, all ranks\n", summary->kernels.n);
+	fprintf(out, "Kernels that took most, of %zu name%s, all ranks\n", summary->kernels.n,
+		summary->kernels.n == 1 ? "" : "s");
 	fprintf(out, "  %8s %10s %7s  %s\n", "n", "total", "share", "kernel");
 	for (size_t i = 0; i < summary->kernels.n && i < MAX_KERNELS; i++) {
 		const struct lw_gpu_name *name = summary->kernels.at[i];

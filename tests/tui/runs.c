@@ -414,6 +414,19 @@ static struct make_run ranges(void)
 	return spec;
 }
 
+/* A process that is no rank marks its steps. */
+static struct make_run marked(void)
+{
+	struct make_run spec = make_run_job(1, 4);
+
+	spec.extra_sql =
+		"INSERT INTO string VALUES(7001, 'step');"
+		"INSERT INTO range SELECT thread_id, 810000 + seq, end_ns, end_ns, 1, 7001,"
+		" row_number() OVER (ORDER BY end_ns) FROM wait;" NO_FRAMEWORK
+		"DELETE FROM collective; UPDATE process SET rank = NULL, size = NULL, framework = 0";
+	return spec;
+}
+
 static struct make_run no_setting(void)
 {
 	struct make_run spec = make_run_job(2, 8);
@@ -439,6 +452,7 @@ static const struct {
 	{"ddp", ddp},
 	{"plain", plain},
 	{"empty", empty},
+	{"marked", marked},
 	{"long_cycle", long_cycle},
 	{"imported", imported},
 	{"imported_of_some", imported_of_some},
