@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,8 @@ static const struct unit size_words[] = {{"GiB", 1073741824.0}, {"MiB", 1048576.
 static const struct unit time_words[] = {
 	{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"", 1}, {NULL, 0}};
 
-static const char *format(double value, const struct unit *units, char *text)
+/* @is_even: as many digits where the last are zeros. */
+static const char *format(double value, const struct unit *units, bool is_even, char *text)
 {
 	double x, magnitude = fabs(value);
 	int decimals;
@@ -36,27 +38,32 @@ static const char *format(double value, const struct unit *units, char *text)
 	while (units[1].name && magnitude < units->scale * 0.9995)
 		units++;
 	x = value / units->scale;
-	decimals = x == floor(x) && fabs(x) < 1e6 ? 0
-		   : fabs(x) < 9.995              ? 2
-		   : fabs(x) < 99.95              ? 1
-						  : 0;
+	decimals = x == floor(x) && fabs(x) < 1e6 && (!is_even || units->scale == 1) ? 0
+		   : fabs(x) < 9.995                                                 ? 2
+		   : fabs(x) < 99.95                                                 ? 1
+										     : 0;
 	snprintf(text, LW_UNIT_TEXT_BYTES, "%.*f %s", decimals, x, units->name);
 	return text;
 }
 
 const char *lw_ns_format(double ns, char text[LW_UNIT_TEXT_BYTES])
 {
-	return format(ns, time_units, text);
+	return format(ns, time_units, true, text);
+}
+
+const char *lw_ns_exact(double ns, char text[LW_UNIT_TEXT_BYTES])
+{
+	return format(ns, time_units, false, text);
 }
 
 const char *lw_bytes_format(double bytes, char text[LW_UNIT_TEXT_BYTES])
 {
-	return format(bytes, size_units, text);
+	return format(bytes, size_units, false, text);
 }
 
 const char *lw_rate_format(double bytes_per_s, char text[LW_UNIT_TEXT_BYTES])
 {
-	return format(bytes_per_s, rate_units, text);
+	return format(bytes_per_s, rate_units, false, text);
 }
 
 const char *lw_ns_or_unknown(double ns, char text[LW_UNIT_TEXT_BYTES])

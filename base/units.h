@@ -16,8 +16,11 @@
 
 enum { LW_UNIT_TEXT_BYTES = 32 }; /* every lw_*_format() result fits, terminator included */
 
-/** lw_ns_format() - 1500000 -> "1.50 ms". 3 significant digits; ns, us, ms, s. Return: @text. */
+/** lw_ns_format() - 1500000 -> "1.50 ms", 11e6 -> "11.0 ms". 3 significant digits but below 1 us; ns, us, ms, s. Return: @text. */
 const char *lw_ns_format(double ns, char text[LW_UNIT_TEXT_BYTES]);
+
+/** lw_ns_exact() - what was set, and has no digits behind it: 1000000 -> "1 ms", else as lw_ns_format(). Return: @text. */
+const char *lw_ns_exact(double ns, char text[LW_UNIT_TEXT_BYTES]);
 
 /** lw_bytes_format() - 134217728 -> "128 MiB". B, KiB, MiB, GiB; exact powers without decimals. */
 const char *lw_bytes_format(double bytes, char text[LW_UNIT_TEXT_BYTES]);

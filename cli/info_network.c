@@ -141,7 +141,7 @@ static void print_sampler(sqlite3_stmt *row, struct lw_json *json)
 	if (actual_ns > 2 * period_ns) /* that much one slow look alone makes of it */
 		printf("  sampler    %s looked every %s, not every %s: one look costs too much here\n",
 			lw_store_column_text(row, 0), lw_ns_format((double)actual_ns, actual),
-			lw_ns_format((double)period_ns, period));
+			lw_ns_exact((double)period_ns, period));
 }
 
 int lw_info_print_network(struct lw_store *store)

@@ -54,7 +54,8 @@ static const struct lw_key_row rows[] = {
 	{'f', LW_REQUEST_FOLLOW, "follow this collective over all ranks"},
 	{'i', LW_REQUEST_NIC, "what crossed the network (NIC), shown or not"},
 	{'u', LW_REQUEST_GPU, "what GPUs did: by kind, by stream, not shown"},
-	{'v', LW_REQUEST_KERNELS, "select kernels and copies, or collectives"},
+	{'p', LW_REQUEST_RANGES, "the program's ranges, shown or not"},
+	{'v', LW_REQUEST_KERNELS, "select kernels and copies, ranges, or collectives"},
 	{'R', LW_REQUEST_RESET, "as recorded"},
 
 	{'/', LW_REQUEST_SEARCH, "search"},

@@ -77,7 +77,8 @@ enum lw_request {
 	LW_REQUEST_FOLLOW,
 	LW_REQUEST_NIC,     /* what crossed the network: shown or not */
 	LW_REQUEST_GPU,     /* its lanes: by kind, by stream, none */
-	LW_REQUEST_KERNELS, /* what is selected: kernels, or collectives */
+	LW_REQUEST_KERNELS, /* what is selected: kernels, ranges, or collectives */
+	LW_REQUEST_RANGES,  /* the program's own: shown or not */
 	LW_REQUEST_RESET,
 	/* one for each view, in their order */
 	LW_REQUEST_VIEW,

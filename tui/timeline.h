@@ -3,9 +3,12 @@
  * timeline.h - inside the timeline view: its state, and what its files are to each other.
  *
  *	view_timeline.c     what keys do            timeline_select.c   which collective is meant
- *	timeline_draw.c     rows and their lanes    timeline_details.c  what is said of it
+ *	timeline_layout.c   where things are        timeline_details.c  what is said of it
+ *	timeline_draw.c     rows and their lanes    timeline_keys.c     where keys and clicks go
  *	timeline_ruler.c    times and steps         timeline_lanes.h    when each kind of work went on
  *	timeline_csv.c      what `e` writes         timeline_nic.c      what crossed the network
+ *	timeline_range.c    the program's ranges    timeline_range_select.c, timeline_range_details.c   which one, and of it
+ *	timeline_ranges.c   in which ranges a rank was      timeline_order.c   who was first and last
  *	timeline_gpu.c      what GPUs did           timeline_gpu_select.c, timeline_gpu_details.c   which kernel, and of it
  *
  * Times here are relative to the ruler's 0, the origin_ns of a rank's lanes, so one number means one column on
@@ -33,11 +36,25 @@ enum lw_timeline_gpu { /* what the lanes of GPUs are of */
 	LW_TIMELINE_GPU_MODES
 };
 
+enum lw_timeline_ranges_shown {
+	LW_TIMELINE_RANGES_FITTING, /* where the other lanes leave room */
+	LW_TIMELINE_RANGES_SHOWN,
+	LW_TIMELINE_RANGES_HIDDEN
+};
+
 /* A kernel or copy of the selected rank. */
 struct lw_timeline_item {
 	bool is_there, is_copy;
 	size_t index; /* into its kernels or copies */
 };
+
+/* A range of the selected rank. */
+struct lw_timeline_bar {
+	bool is_there;
+	size_t index; /* into the level */
+};
+
+enum { LW_TIMELINE_TEXT_BYTES = 384, LW_TIMELINE_HEAD_LINES = 6 }; /* one more with NIC lanes */
 
 enum { LW_TIMELINE_FIT_ALL = -2, LW_TIMELINE_FIT_NOTHING = -1, LW_TIMELINE_MAX_COLUMNS = 4096 };
 
@@ -56,13 +73,18 @@ struct lw_timeline {
 	bool is_on_gpu;               /* what is selected is a kernel or copy, no collective */
 	size_t gpu_line;              /* of a rank's GPU lanes, where it is on one */
 	struct lw_timeline_item item; /* selected */
-	size_t n_in_column;           /* operations under the cursor: at least so many, */
-	bool is_more_in_column;       /* and more */
-	int32_t to_fit; /* step that the next drawing zooms to, or LW_TIMELINE_FIT_.. */
+	enum lw_timeline_ranges_shown ranges_shown;
+	bool is_on_range;           /* what is selected is one of the program's ranges */
+	size_t range_level;         /* of the selected rank's, where it is on ranges */
+	struct lw_timeline_bar bar; /* selected, of that level */
+	size_t n_in_column;         /* operations under the cursor: at least so many, */
+	bool is_more_in_column;     /* and more */
+	int32_t to_fit;             /* step that the next drawing zooms to, or LW_TIMELINE_FIT_.. */
 	size_t details_top;
 	struct lw_timeline_ranges *ranges; /* of the last selections; timeline_ranges.c */
 	int n_columns;                     /* of the screen as it was drawn last */
 	int gpu_lines;                     /* GPU lanes of a rank on it */
+	int range_lines;                   /* of ranges, likewise */
 	size_t n_shown;                    /* rows on it */
 };
 
@@ -72,7 +94,8 @@ struct lw_timeline_layout {
 	int header_lines;             /* status, ruler, steps */
 	int lanes_per_row, row_lines; /* with the blank between ranks */
 	int nic_lines;                /* of lanes_per_row, the last */
-	int gpu_lines;                /* of lanes_per_row, the first */
+	int range_lines;              /* of lanes_per_row, the first */
+	int gpu_lines;                /* of lanes_per_row, behind these */
 	int shared_lines;             /* below the rows, of each NIC that several ranks share, */
 	bool is_shared_selected;      /* or only of the selected rank's */
 	enum lw_timeline_density density;
@@ -81,12 +104,24 @@ struct lw_timeline_layout {
 	size_t n_rows, n_shown; /* ranks or tensors; whole rows that fit */
 };
 
-/* ---- timeline_draw.c ---- */
+/* ---- timeline_layout.c ---- */
+
+enum {
+	LW_TIMELINE_SIDE_WIDTH = 44, /* of details beside the rows */
+	LW_TIMELINE_NAME_WIDTH = 10  /* of a lane */
+};
 
 /** lw_timeline_lay_out() - where things are in @pane. */
 struct lw_timeline_layout lw_timeline_lay_out(
 	const struct lw_timeline *timeline, struct lw_pane pane);
+
+/* ---- timeline_draw.c ---- */
+
 void lw_timeline_draw(struct lw_timeline *timeline, struct lw_pane pane);
+
+/** lw_timeline_mark() - what is selected on @line: brackets, so that it is seen without colours too. @span: relative. */
+void lw_timeline_mark(
+	const struct lw_timeline *timeline, struct lw_pane line, struct lw_interval span);
 
 /* ---- timeline_ruler.c ---- */
 
@@ -110,8 +145,11 @@ int64_t lw_timeline_column_start(const struct lw_timeline *timeline);
 /** lw_timeline_move_to() - the cursor to @at_ns, relative, what is there is selected. */
 void lw_timeline_move_to(struct lw_timeline *timeline, int64_t at_ns, int n_columns);
 
-/** lw_timeline_select_here() - what is under the cursor on the selected row. */
+/** lw_timeline_select_here() - the collective under the cursor on the selected row. */
 void lw_timeline_select_here(struct lw_timeline *timeline);
+
+/** lw_timeline_select_any() - what is under the cursor: a collective, kernel or range, whichever are selected. */
+void lw_timeline_select_any(struct lw_timeline *timeline);
 
 /** lw_timeline_go() - select @batch of the selected rank and move the cursor there. */
 void lw_timeline_go(struct lw_timeline *timeline, size_t batch, int n_columns);
@@ -146,13 +184,58 @@ int32_t lw_timeline_step_here(const struct lw_timeline *timeline);
 /** lw_timeline_select_tensor() - its row, when tensors are down. */
 void lw_timeline_select_tensor(struct lw_timeline *timeline, int32_t tensor);
 
+/* ---- timeline_range.c ---- */
+
+enum { LW_TIMELINE_RANGE_LINES = 6 }; /* of a rank, at most */
+
+/** lw_timeline_shows_ranges() - some rank has ranges, and nothing keeps them from being shown but the size of the screen. */
+bool lw_timeline_shows_ranges(const struct lw_timeline *timeline);
+
+/** lw_timeline_range_base() - the level on the first of @n_lines lines of rank @r: ranges that hold all of the screen are above it. */
+size_t lw_timeline_range_base(const struct lw_timeline *timeline, size_t r, int n_lines);
+
+/** lw_timeline_range_draw() - line @line of the @n_lines of rank @r. */
+void lw_timeline_range_draw(
+	const struct lw_timeline *timeline, size_t r, int line, int n_lines, struct lw_pane pane);
+
+/* ---- timeline_range_select.c ---- */
+
+/** lw_timeline_bar() - the selected range. NULL: none is. */
+const struct lw_range_bar *lw_timeline_bar(const struct lw_timeline *timeline);
+
+/** lw_timeline_range_here() - what is under the cursor on the selected level. */
+void lw_timeline_range_here(struct lw_timeline *timeline);
+
+/** lw_timeline_range_enter() - from now on ranges are selected, the outermost that is drawn first. */
+void lw_timeline_range_enter(struct lw_timeline *timeline);
+
+/** lw_timeline_range_next() - as lw_timeline_next(), on the level. */
+bool lw_timeline_range_next(struct lw_timeline *timeline, int by, int n_columns);
+
+/** lw_timeline_range_move() - to the first inside (@by 1), or the one around (-1). Return: there is one. */
+bool lw_timeline_range_move(struct lw_timeline *timeline, int by, int n_columns);
+
+/** lw_timeline_range_find() - the next one on any level whose name holds @text. Return: its name, NULL. */
+const char *lw_timeline_range_find(
+	struct lw_timeline *timeline, const char *text, int by, int n_columns);
+
+/* ---- timeline_range_details.c ---- */
+
+/** lw_timeline_range_line() - line @n of what is known of the selected range. Return: there is one. */
+bool lw_timeline_range_line(
+	const struct lw_timeline *timeline, size_t n, char text[LW_TIMELINE_TEXT_BYTES]);
+
+/** lw_timeline_range_write() - as CSV, the lanes' ranges within [from, to), relative, on all ranks. */
+int lw_timeline_range_write(
+	const struct lw_timeline *timeline, int64_t from_ns, int64_t to_ns, FILE *out);
+
 /* ---- timeline_ranges.c ---- */
 
 enum { LW_TIMELINE_RANGES_BYTES = 256 };
 
 /**
  * lw_timeline_ranges_text() - "; in the program's range ..." for the ranges that the rank of index @rank was in at @at_ns,
- * the innermost first. @tid: only that thread's, 0 = of any. Return: "": none. Valid until the call after the next.
+ * the innermost first. @tid: of that thread, 0 = of the one that the lane is of. Return: "": none. Valid until the call after the next.
  */
 const char *lw_timeline_ranges_text(
 	const struct lw_timeline *timeline, size_t rank, int64_t at_ns, uint32_t tid);
@@ -171,9 +254,7 @@ const char *lw_timeline_ranges_found(const struct lw_timeline *timeline);
 /** lw_timeline_ranges_begin() - forget what was found in another analysis. */
 void lw_timeline_ranges_begin(struct lw_timeline *timeline);
 
-/* ---- timeline_details.c ---- */
-
-enum { LW_TIMELINE_TEXT_BYTES = 384, LW_TIMELINE_HEAD_LINES = 6 }; /* one more with NIC lanes */
+/* ---- timeline_order.c ---- */
 
 /* Who had all its tensors of a collective first, and last; where nobody queues: who entered it. */
 struct lw_timeline_order {
@@ -184,6 +265,11 @@ struct lw_timeline_order {
 };
 
 struct lw_timeline_order lw_timeline_order(const struct lw_run *run, const struct lw_group *group);
+
+/** lw_timeline_ready_ns() - when a rank had all tensors of @batch queued; LW_NS_UNKNOWN. */
+int64_t lw_timeline_ready_ns(const struct lw_rank *rank, const struct lw_batch *batch);
+
+/* ---- timeline_details.c ---- */
 
 /** lw_timeline_details_line() - line @n of all that is known of the selection. Return: there is one. */
 bool lw_timeline_details_line(
@@ -277,6 +363,9 @@ bool lw_timeline_gpu_line(
  */
 bool lw_timeline_moved_line(const struct lw_timeline *timeline, const struct lw_batch *batch,
 	size_t n, char text[LW_TIMELINE_TEXT_BYTES]);
+
+/** lw_timeline_write_text() - a comma, and @text quoted: names may hold commas and quotes. */
+void lw_timeline_write_text(FILE *out, const char *text);
 
 /** lw_timeline_gpu_write() - as CSV, kernels and copies within [from, to), relative, on all ranks. */
 int lw_timeline_gpu_write(

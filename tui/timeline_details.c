@@ -8,110 +8,6 @@
 #include "base/units.h"
 #include "tui/timeline.h"
 
-/* ---- who was late ------------------------------------------------------------------------------- */
-
-/* When a rank had all tensors of @batch queued; LW_NS_UNKNOWN. */
-static int64_t ready_ns(const struct lw_rank *rank, const struct lw_batch *batch)
-{
-	int64_t last_ns = LW_NS_UNKNOWN;
-
-	for (uint32_t i = 0; i < batch->n_members; i++) {
-		int64_t at_ns = rank->members.at[batch->first_member + i].ready_ns;
-
-		if (at_ns == LW_NS_UNKNOWN)
-			return LW_NS_UNKNOWN;
-		if (at_ns > last_ns)
-			last_ns = at_ns;
-	}
-	return last_ns;
-}
-
-static void find_order(
-	const struct lw_run *run, const struct lw_group *group, struct lw_timeline_order *order)
-{
-	int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
-
-	order->first = order->last = LW_NONE;
-	for (size_t r = 0; r < run->ranks.n; r++) {
-		const struct lw_batch *batch = lw_group_batch(run, group, r);
-		int64_t at_ns;
-
-		if (!batch)
-			continue;
-		at_ns = order->is_entry ? lw_batch_wire(batch).start_ns
-					: ready_ns(&run->ranks.at[r], batch);
-		if (at_ns == LW_NS_UNKNOWN) {
-			order->first = order->last = LW_NONE;
-			return;
-		}
-		if (at_ns < first_ns) {
-			first_ns = at_ns;
-			order->first = (int32_t)r;
-		}
-		if (at_ns > last_ns) {
-			last_ns = at_ns;
-			order->last = (int32_t)r;
-		}
-	}
-	order->late_ns = last_ns - first_ns;
-}
-
-/* Across clocks lengths compare: all leave together, so who was in its kernel for less entered later. Return: false: not
- * all of its ranks have kernels, or it lets ranks go before all are there. */
-static bool order_by_kernels(
-	const struct lw_run *run, const struct lw_group *group, struct lw_timeline_order *order)
-{
-	int64_t longest_ns = -1, shortest_ns = INT64_MAX;
-
-	if (!lw_group_waits(group->op))
-		return false;
-	for (size_t r = 0; r < run->ranks.n; r++) {
-		const struct lw_batch *batch = lw_group_batch(run, group, r);
-		struct lw_interval wire;
-
-		if (!batch)
-			continue;
-		if (!lw_gpu_has(&run->ranks.at[r]) || batch->wire_start_ns == LW_NS_UNKNOWN)
-			return false;
-		wire = lw_batch_wire(batch);
-		if (wire.end_ns - wire.start_ns > longest_ns) {
-			longest_ns = wire.end_ns - wire.start_ns;
-			order->first = (int32_t)r;
-		}
-		if (wire.end_ns - wire.start_ns < shortest_ns) {
-			shortest_ns = wire.end_ns - wire.start_ns;
-			order->last = (int32_t)r;
-		}
-	}
-	order->late_ns = longest_ns - shortest_ns;
-	order->is_entry = true;
-	return true;
-}
-
-struct lw_timeline_order lw_timeline_order(const struct lw_run *run, const struct lw_group *group)
-{
-	struct lw_timeline_order order = {.first = LW_NONE, .last = LW_NONE};
-
-	if (group->n_ranks < group->n_wanted)
-		order.why = "not all of its ranks are in this run";
-	else if (group->n_ranks < 2)
-		order.why = "one rank took part";
-	else if (!lw_run_is_one_clock(run)) {
-		if (order_by_kernels(run, group, &order))
-			return order;
-		order = (struct lw_timeline_order){
-			.first = LW_NONE, .last = LW_NONE, .why = "ranks are on different clocks"};
-	}
-	if (order.why)
-		return order;
-	find_order(run, group, &order);
-	if (order.first == LW_NONE) {
-		order.is_entry = true;
-		find_order(run, group, &order);
-	}
-	return order;
-}
-
 enum { N_COLLECTIVE_LINES = 5 }; /* that say_head() has of one */
 
 /* ---- lines -------------------------------------------------------------------------------------- */
@@ -283,6 +179,8 @@ static bool say_head(struct lw_timeline *timeline, size_t line, char text[LW_TIM
 	const struct lw_batch *batch = lw_timeline_batch(timeline, timeline->rank);
 
 	text[0] = 0;
+	if (timeline->is_on_range)
+		return lw_timeline_range_line(timeline, line, text);
 	if (timeline->is_on_gpu)
 		return lw_timeline_gpu_line(timeline, line, text);
 	if (!batch && line > 0)
@@ -339,8 +237,8 @@ static bool say_rank(
 		return true;
 	}
 	on_wire = lw_batch_wire(batch);
-	if (ready_ns(rank, batch) != LW_NS_UNKNOWN)
-		lw_ns_format((double)(batch->start_ns - ready_ns(rank, batch)), ready);
+	if (lw_timeline_ready_ns(rank, batch) != LW_NS_UNKNOWN)
+		lw_ns_format((double)(batch->start_ns - lw_timeline_ready_ns(rank, batch)), ready);
 	snprintf(start, sizeof(start), "%.3f ms",
 		(double)(batch->start_ns - timeline->lanes.ranks[r].origin_ns) / 1e6);
 	lw_ns_format((double)(batch->end_ns - batch->start_ns), length);
@@ -390,7 +288,7 @@ bool lw_timeline_details_line(
 		n_moved++;
 	n_head += n_moved;
 	text[0] = 0;
-	if (n < n_head || !batch || timeline->is_on_gpu)
+	if (n < n_head || !batch || timeline->is_on_gpu || timeline->is_on_range)
 		return say_head(timeline, n, text);
 	n -= n_head;
 	if (n < 2)
@@ -455,8 +353,9 @@ static int draw_followed(const struct lw_timeline *timeline, struct lw_pane pane
 
 void lw_timeline_details_draw(struct lw_timeline *timeline, struct lw_pane pane)
 {
-	const struct lw_batch *batch =
-		timeline->is_on_gpu ? NULL : lw_timeline_batch(timeline, timeline->rank);
+	const struct lw_batch *batch = timeline->is_on_gpu || timeline->is_on_range
+					       ? NULL
+					       : lw_timeline_batch(timeline, timeline->rank);
 	int n_at_bottom = LW_TIMELINE_HEAD_LINES + lw_timeline_shows_nic(timeline);
 	bool is_at_bottom = pane.height <= n_at_bottom;
 	char text[LW_TIMELINE_TEXT_BYTES];

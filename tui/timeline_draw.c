@@ -1,138 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* timeline_draw.c - where things are, rows and their lanes. Redrawing looks at columns, not at events. */
+/* timeline_draw.c - rows and their lanes. Redrawing looks at columns, not at events. */
 #include <stdlib.h>
 
 #include "tui/timeline.h"
-
-enum {
-	SIDE_WIDTH = 44, /* details beside the rows .. */
-	SIDE_FROM = 120, /* .. on screens as wide as this */
-	NAME_WIDTH = 10  /* of a lane */
-};
-
-static int n_lanes_there(const struct lw_timeline *timeline)
-{
-	int n = 0;
-
-	for (size_t k = 0; k < LW_TRACKS; k++)
-		n += k == LW_LANE_COMPUTE || timeline->lanes.is_there[k];
-	return n;
-}
-
-/* The first of these with which all ranks are on the screen, else the last. */
-static const struct shape {
-	enum lw_timeline_density density;
-	int nic_lines;
-} shapes[] = {{LW_TIMELINE_ALL, 2}, {LW_TIMELINE_ALL, 1}, {LW_TIMELINE_TWO, 2},
-	{LW_TIMELINE_TWO, 1}, {LW_TIMELINE_ALL, 0}, {LW_TIMELINE_TWO, 0}, {LW_TIMELINE_ONE, 2},
-	{LW_TIMELINE_ONE, 1}, {LW_TIMELINE_ONE, 0}};
-
-/* Return: all ranks are on the screen. */
-static bool take_shape(const struct lw_timeline *timeline, const struct shape *shape,
-	bool is_shared_selected, struct lw_timeline_layout *layout)
-{
-	/* that of computing is one of the GPU's, where these are shown */
-	int n_gpu = lw_timeline_gpu_n_lines(timeline, shape->density);
-	int n_less = n_gpu && lw_timeline_gpu_has_compute(timeline);
-	const int n_lanes[] = {[LW_TIMELINE_ALL] = n_lanes_there(timeline) - n_less,
-		[LW_TIMELINE_TWO] = 2 - n_less,
-		[LW_TIMELINE_ONE] = 1};
-	bool has_own = shape->density != LW_TIMELINE_ONE && shape->nic_lines &&
-		       lw_timeline_nic_count(timeline, false);
-	size_t n_shared = shape->nic_lines ? lw_timeline_nic_count(timeline, true) : 0;
-
-	if (is_shared_selected && n_shared)
-		n_shared = lw_timeline_nic_is_shared(timeline, timeline->rank);
-	layout->density = shape->density;
-	layout->nic_lines = has_own ? shape->nic_lines : 0;
-	layout->shared_lines = n_shared ? shape->nic_lines : 0;
-	layout->is_shared_selected = is_shared_selected;
-	layout->gpu_lines = n_gpu;
-	layout->lanes_per_row = n_lanes[shape->density] + layout->nic_lines + n_gpu;
-	return layout->n_rows * (size_t)layout->lanes_per_row +
-		       n_shared * (size_t)layout->shared_lines <=
-	       (size_t)(layout->n_lines > 0 ? layout->n_lines : 0);
-}
-
-static void choose_shape(const struct lw_timeline *timeline, struct lw_timeline_layout *layout)
-{
-	/* who asks for streams gets them, and the ranks that fit */
-	enum lw_timeline_density only = timeline->density == LW_TIMELINE_FITTING &&
-							lw_timeline_shows_gpu(timeline) &&
-							timeline->gpu == LW_TIMELINE_GPU_STREAMS
-						? LW_TIMELINE_ALL
-						: timeline->density;
-
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-		if ((only != LW_TIMELINE_FITTING && only != shapes[i].density) ||
-			(shapes[i].nic_lines && !lw_timeline_shows_nic(timeline)))
-			continue;
-		if (take_shape(timeline, &shapes[i], false, layout) ||
-			take_shape(timeline, &shapes[i], true, layout))
-			break;
-	}
-	layout->n_lines -=
-		layout->shared_lines *
-		(layout->is_shared_selected ? 1 : (int)lw_timeline_nic_count(timeline, true));
-}
-
-static void place_rows(const struct lw_timeline *timeline, struct lw_timeline_layout *layout)
-{
-	const struct lw_run *run = timeline->lanes.run;
-	int n;
-
-	if (timeline->is_by_tensor) {
-		layout->n_rows = timeline->lanes.tensors.n_order;
-		layout->lanes_per_row = layout->row_lines = 1;
-		layout->label_width = layout->n_columns / 4 < 26 ? layout->n_columns / 4 : 26;
-	} else {
-		layout->n_rows = run->ranks.n;
-		choose_shape(timeline, layout);
-		n = (int)layout->n_rows;
-		layout->row_lines = layout->lanes_per_row +
-				    (layout->lanes_per_row > 1 &&
-					    n * (layout->lanes_per_row + 1) <= layout->n_lines + 1);
-		layout->label_width = 2 + lw_timeline_n_digits(run->size);
-		if (layout->density != LW_TIMELINE_ONE)
-			layout->label_width += NAME_WIDTH;
-	}
-	layout->n_columns -= layout->label_width;
-	if (layout->n_columns > LW_TIMELINE_MAX_COLUMNS)
-		layout->n_columns = LW_TIMELINE_MAX_COLUMNS;
-	if (layout->n_columns < 1)
-		layout->n_columns = 1;
-	layout->n_shown = (size_t)((layout->n_lines + layout->row_lines - layout->lanes_per_row) /
-				   layout->row_lines);
-	if (layout->n_shown < 1)
-		layout->n_shown = 1;
-}
-
-struct lw_timeline_layout lw_timeline_lay_out(
-	const struct lw_timeline *timeline, struct lw_pane pane)
-{
-	struct lw_timeline_layout layout = {.n_columns = pane.width, .legend_line = -1};
-	int height = pane.height;
-	int head_lines = LW_TIMELINE_HEAD_LINES + lw_timeline_shows_nic(timeline);
-
-	layout.header_lines = height >= 8 ? 3 : 2;
-	if (pane.width >= SIDE_FROM && height > head_lines) {
-		layout.n_columns = pane.width - SIDE_WIDTH;
-		layout.details =
-			lw_pane_part(pane, layout.n_columns + 1, 0, SIDE_WIDTH - 1, pane.height);
-	} else if (height >= 18) {
-		height -= head_lines;
-	} else if (height >= 12) {
-		height -= 3;
-	}
-	if (height < pane.height)
-		layout.details = lw_pane_part(pane, 0, height, pane.width, pane.height - height);
-	if (height >= 8)
-		layout.legend_line = --height;
-	layout.first_line = layout.header_lines;
-	layout.n_lines = height - layout.header_lines;
-	place_rows(timeline, &layout);
-	return layout;
-}
 
 /* ---- rows --------------------------------------------------------------------------------------- */
 
@@ -201,7 +71,22 @@ static void draw_most(
 	}
 }
 
-/* The selected collective on a row: brackets, so that it is seen without colours too. */
+void lw_timeline_mark(
+	const struct lw_timeline *timeline, struct lw_pane line, struct lw_interval span)
+{
+	int first = lw_timeline_column(timeline, span.start_ns);
+	int last = lw_timeline_column(
+		timeline, span.end_ns > span.start_ns ? span.end_ns - 1 : span.start_ns);
+
+	if (last < 0 || first >= line.width)
+		return;
+	lw_pane_restyle(line, first, 0, last - first + 1, LW_STYLE_SELECTED);
+	lw_pane_rune(line, first, 0, LW_STYLE_SELECTED, first == last ? '@' : '[');
+	if (first != last)
+		lw_pane_rune(line, last, 0, LW_STYLE_SELECTED, ']');
+}
+
+/* The selected collective on a row. */
 static void mark(const struct lw_timeline *timeline, size_t r, struct lw_pane line)
 {
 	const struct lw_batch *batch = lw_timeline_batch(timeline, r);
@@ -212,18 +97,13 @@ static void mark(const struct lw_timeline *timeline, size_t r, struct lw_pane li
 		return;
 	first = lw_timeline_column(timeline, batch->start_ns - origin_ns);
 	last = lw_timeline_column(timeline, batch->end_ns - 1 - origin_ns);
-	if (last < 0 || first >= line.width) { /* which way it is */
+	if (last < 0 || first >= line.width) /* which way it is */
 		lw_pane_rune(line, last < 0 ? 0 : line.width - 1, 0, LW_STYLE_WARN,
 			last < 0 ? '<' : '>');
-		return;
-	}
-	lw_pane_restyle(line, first, 0, last - first + 1, LW_STYLE_SELECTED);
-	if (first == last) {
-		lw_pane_rune(line, first, 0, LW_STYLE_SELECTED, '@');
-		return;
-	}
-	lw_pane_rune(line, first, 0, LW_STYLE_SELECTED, '[');
-	lw_pane_rune(line, last, 0, LW_STYLE_SELECTED, ']');
+	else
+		lw_timeline_mark(timeline, line,
+			(struct lw_interval){
+				batch->start_ns - origin_ns, batch->end_ns - origin_ns});
 }
 
 static void draw_rank_label(const struct lw_timeline *timeline, size_t r, struct lw_pane pane,
@@ -239,7 +119,7 @@ static void draw_rank_label(const struct lw_timeline *timeline, size_t r, struct
 	if (is_first)
 		lw_pane_print(pane, 1, y, style, "%*d", digits, run->ranks.at[r].rank);
 	if (lane)
-		lw_pane_text(pane, digits + 2, y, NAME_WIDTH - 1, style, lane);
+		lw_pane_text(pane, digits + 2, y, LW_TIMELINE_NAME_WIDTH - 1, style, lane);
 }
 
 static void draw_nic(const struct lw_timeline *timeline, const struct lw_timeline_layout *layout,
@@ -285,6 +165,18 @@ static void draw_shared(const struct lw_timeline *timeline, const struct lw_time
 	}
 }
 
+static void draw_ranges(const struct lw_timeline *timeline, const struct lw_timeline_layout *layout,
+	size_t r, struct lw_pane pane, int y)
+{
+	for (int line = 0; line < layout->range_lines; line++) {
+		draw_rank_label(timeline, r, pane, y + line,
+			line == 0 && layout->density != LW_TIMELINE_ONE ? "ranges" : NULL,
+			line == 0);
+		lw_timeline_range_draw(timeline, r, line, layout->range_lines,
+			lw_pane_part(pane, layout->label_width, y + line, layout->n_columns, 1));
+	}
+}
+
 static void draw_gpu(const struct lw_timeline *timeline, const struct lw_timeline_layout *layout,
 	size_t r, struct lw_pane pane, int y)
 {
@@ -292,7 +184,8 @@ static void draw_gpu(const struct lw_timeline *timeline, const struct lw_timelin
 
 	for (int line = 0; line < layout->gpu_lines; line++) {
 		draw_rank_label(timeline, r, pane, y + line,
-			lw_timeline_gpu_label(timeline, r, (size_t)line, label), line == 0);
+			lw_timeline_gpu_label(timeline, r, (size_t)line, label),
+			line == 0 && !layout->range_lines);
 		lw_timeline_gpu_draw(timeline, r, (size_t)line,
 			lw_pane_part(pane, layout->label_width, y + line, layout->n_columns, 1));
 	}
@@ -316,7 +209,8 @@ static void draw_host_lane(const struct lw_timeline *timeline,
 	if (kind == LW_LANE_COMPUTE && layout->density != LW_TIMELINE_ONE &&
 		timeline->lanes.ranks[r].is_waited == LW_BLOCKED_UNKNOWN)
 		lw_pane_text(line, 0, 0, line.width, LW_STYLE_DIM, "? not known");
-	if (is_comm && !timeline->is_on_gpu && (timeline->is_following || r == timeline->rank))
+	if (is_comm && !timeline->is_on_gpu && !timeline->is_on_range &&
+		(timeline->is_following || r == timeline->rank))
 		mark(timeline, r, line);
 }
 
@@ -324,12 +218,15 @@ static void draw_rank(const struct lw_timeline *timeline, const struct lw_timeli
 	size_t r, struct lw_pane pane, int y, struct columns *columns)
 {
 	static const char *const two[] = {"compute", "comm"};
-	int n_host = layout->lanes_per_row - layout->nic_lines - layout->gpu_lines;
+	int n_host =
+		layout->lanes_per_row - layout->nic_lines - layout->gpu_lines - layout->range_lines;
 	int first = layout->gpu_lines && lw_timeline_gpu_has_compute(timeline);
 	size_t kind = first ? LW_LANE_NEGOTIATE : LW_LANE_COMPUTE;
 
 	columns->from_ns = timeline->from_ns + timeline->lanes.ranks[r].origin_ns;
 	look(&timeline->lanes.ranks[r].tracks, columns);
+	draw_ranges(timeline, layout, r, pane, y);
+	y += layout->range_lines;
 	draw_gpu(timeline, layout, r, pane, y);
 	y += layout->gpu_lines;
 	if (layout->nic_lines && lw_timeline_nic_is_shared(timeline, r))
@@ -348,7 +245,7 @@ static void draw_rank(const struct lw_timeline *timeline, const struct lw_timeli
 			layout->density == LW_TIMELINE_ONE   ? NULL
 			: layout->density == LW_TIMELINE_TWO ? two[lane + first]
 							     : lw_lanes[kind].name,
-			lane == 0 && !layout->gpu_lines);
+			lane == 0 && !layout->gpu_lines && !layout->range_lines);
 		draw_host_lane(timeline, layout, r, line, columns, lane + first, kind);
 	}
 }
@@ -405,6 +302,8 @@ static void draw_tensor(struct lw_timeline *timeline, const struct lw_timeline_l
 		mark(timeline, timeline->rank, line);
 }
 
+enum { RANGE_LEGEND = 27 }; /* its columns */
+
 static void draw_legend(const struct lw_timeline *timeline, const struct lw_timeline_layout *layout,
 	struct lw_pane pane, int width)
 {
@@ -420,6 +319,8 @@ static void draw_legend(const struct lw_timeline *timeline, const struct lw_time
 		    lw_pane_print(line, 2, 0, LW_STYLE_DIM,
 			    lw_timeline_shows_nic(timeline)
 				    ? " height: share of time, rate  !: sent again (': < 1 %%)  [] @: selected "
+			    : layout->range_lines
+				    ? " height: share of time  [] @: selected "
 				    : " height: share of the column's time   [] or @: selected ");
 	} else {
 		for (size_t k = timeline->is_by_tensor ? LW_LANE_NEGOTIATE : LW_LANE_COMPUTE;
@@ -428,6 +329,12 @@ static void draw_legend(const struct lw_timeline *timeline, const struct lw_time
 				parts[n++].lane = (enum lw_lane)k;
 		x = 2 + lw_pane_print(line, 2, 0, LW_STYLE_DIM, " most of a column:  ");
 		x += lw_pane_legend(line, x, 0, parts, n);
+	}
+	if (layout->range_lines && x + RANGE_LEGEND <= width) {
+		lw_pane_rune(line, x + 1, 0, LW_STYLE_TEXT, lw_glyph(pane.cells, LW_GLYPH_BAR));
+		lw_pane_rune(line, x + 16, 0, LW_STYLE_TEXT, lw_glyph(pane.cells, LW_GLYPH_WAIT));
+		lw_pane_print(line, x + 2, 0, LW_STYLE_DIM, "name: a range");
+		x += 17 + lw_pane_print(line, x + 17, 0, LW_STYLE_DIM, ": several ");
 	}
 	lw_pane_fill(line, x, 0, width - x, LW_STYLE_DIM, rule);
 }
@@ -440,11 +347,16 @@ static void draw_cursor(const struct lw_timeline *timeline, const struct lw_time
 	int x = lw_timeline_column(timeline, timeline->cursor_ns);
 	int y = layout->first_line + (int)(row - timeline->top) * layout->row_lines;
 
-	bool is_on_lane = timeline->is_on_gpu && timeline->gpu_line < (size_t)layout->gpu_lines;
+	int on = LW_NONE; /* the only lane that it is on */
 
+	if (timeline->is_on_gpu && timeline->gpu_line < (size_t)layout->gpu_lines)
+		on = layout->range_lines + (int)timeline->gpu_line;
+	if (timeline->is_on_range && layout->range_lines)
+		on = (int)(timeline->range_level -
+			   lw_timeline_range_base(timeline, timeline->rank, layout->range_lines));
 	if (x >= 0 && x < layout->n_columns)
 		for (int lane = 0; lane < layout->lanes_per_row; lane++)
-			if (!is_on_lane || lane == (int)timeline->gpu_line)
+			if (on == LW_NONE || lane == on)
 				lw_pane_restyle(pane, layout->label_width + x, y + lane, 1,
 					LW_STYLE_SELECTED);
 }
@@ -491,7 +403,7 @@ void lw_timeline_draw(struct lw_timeline *timeline, struct lw_pane pane)
 {
 	struct lw_timeline_layout layout = lw_timeline_lay_out(timeline, pane);
 	bool is_beside = layout.details.y == pane.y && layout.details.height > 0;
-	int width = is_beside ? pane.width - SIDE_WIDTH : pane.width;
+	int width = is_beside ? pane.width - LW_TIMELINE_SIDE_WIDTH : pane.width;
 	struct lw_pane left = lw_pane_part(pane, 0, 0, width, pane.height);
 
 	lw_timeline_ruler_draw(timeline, &layout, left);

@@ -124,25 +124,6 @@ static void draw_stream(
 	free(occupied);
 }
 
-/* The selected kernel or copy: brackets, so that it is seen without colours too. */
-static void mark(const struct lw_timeline *timeline, struct lw_pane line)
-{
-	struct lw_interval span;
-	int first, last;
-
-	if (!lw_timeline_item_span(timeline, &span))
-		return;
-	first = lw_timeline_column(timeline, span.start_ns);
-	last = lw_timeline_column(
-		timeline, span.end_ns > span.start_ns ? span.end_ns - 1 : span.start_ns);
-	if (last < 0 || first >= line.width)
-		return;
-	lw_pane_restyle(line, first, 0, last - first + 1, LW_STYLE_SELECTED);
-	lw_pane_rune(line, first, 0, LW_STYLE_SELECTED, first == last ? '@' : '[');
-	if (first != last)
-		lw_pane_rune(line, last, 0, LW_STYLE_SELECTED, ']');
-}
-
 void lw_timeline_gpu_draw(
 	const struct lw_timeline *timeline, size_t r, size_t line, struct lw_pane pane)
 {
@@ -150,6 +131,7 @@ void lw_timeline_gpu_draw(
 	const struct lw_gpu_rank_lanes *gpu = &timeline->lanes.gpu.ranks[r];
 	int64_t from_ns = timeline->from_ns + rank->origin_ns;
 	int gpu_class = lw_timeline_gpu_class(timeline, line);
+	struct lw_interval span;
 
 	if (gpu_class == LW_GPU_COMPUTE && rank->is_waited == LW_BLOCKED_UNKNOWN)
 		lw_pane_text(pane, 0, 0, pane.width, LW_STYLE_DIM, "? not known");
@@ -161,6 +143,7 @@ void lw_timeline_gpu_draw(
 			looks[gpu_class].lane);
 	else if (line < gpu->n_streams)
 		draw_stream(pane, &gpu->streams[line], from_ns, timeline->column_ns);
-	if (timeline->is_on_gpu && r == timeline->rank && line == timeline->gpu_line)
-		mark(timeline, pane);
+	if (timeline->is_on_gpu && r == timeline->rank && line == timeline->gpu_line &&
+		lw_timeline_item_span(timeline, &span))
+		lw_timeline_mark(timeline, pane, span);
 }

@@ -288,8 +288,7 @@ bool lw_timeline_gpu_line(
 
 /* ---- CSV ---------------------------------------------------------------------------------------- */
 
-/* Names may hold commas and quotes. */
-static void write_text(FILE *out, const char *text)
+void lw_timeline_write_text(FILE *out, const char *text)
 {
 	fputs(",\"", out);
 	for (; *text; text++) {
@@ -311,8 +310,8 @@ static void write_item(const struct subject *s, int64_t origin_ns, FILE *out)
 		fputs(",,,", out);
 	fprintf(out, ",%s",
 		s->copy ? lw_gpu_class_name(LW_GPU_COPY) : lw_gpu_class_name(s->kernel->gpu_class));
-	write_text(out, s->copy ? lw_copy_op_name(s->copy->op)
-				: s->run->gpu.names.at[s->kernel->name].name);
+	lw_timeline_write_text(out, s->copy ? lw_copy_op_name(s->copy->op)
+					    : s->run->gpu.names.at[s->kernel->name].name);
 	fprintf(out, ",%lld,%lld,", (long long)s->start_ns, (long long)s->end_ns);
 	if (s->copy)
 		fprintf(out, "%llu", (unsigned long long)s->copy->bytes);

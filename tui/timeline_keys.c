@@ -22,14 +22,6 @@ static void zoom(struct lw_timeline *timeline, bool is_closer, int n_columns)
 	lw_timeline_clip(timeline, n_columns);
 }
 
-static void select_here(struct lw_timeline *timeline)
-{
-	if (timeline->is_on_gpu)
-		lw_timeline_gpu_select_here(timeline);
-	else
-		lw_timeline_select_here(timeline);
-}
-
 static void move_cursor(struct lw_timeline *timeline, int64_t by_ns, int n_columns)
 {
 	lw_timeline_move_to(timeline, timeline->cursor_ns + by_ns, n_columns);
@@ -69,8 +61,8 @@ static void go_to_step(struct lw_timeline *timeline, int by, int n_columns)
 		timeline->cursor_ns = start_ns;
 		lw_timeline_clip(timeline, n_columns);
 	}
-	if (timeline->is_on_gpu)
-		lw_timeline_gpu_select_here(timeline);
+	if (timeline->is_on_gpu || timeline->is_on_range)
+		lw_timeline_select_any(timeline);
 	else
 		lw_timeline_select_first(timeline, n_columns);
 }
@@ -101,6 +93,8 @@ static void move_row(struct lw_timeline *timeline, int by, size_t n_rows, int n_
 	size_t *row = timeline->is_by_tensor ? &timeline->row : &timeline->rank;
 	const struct lw_batch *batch;
 
+	if (timeline->is_on_range && lw_timeline_range_move(timeline, by, n_columns))
+		return;
 	if (timeline->is_on_gpu && !timeline->is_by_tensor) {
 		move_lane(timeline, by, n_rows);
 		return;
@@ -109,7 +103,9 @@ static void move_row(struct lw_timeline *timeline, int by, size_t n_rows, int n_
 		return;
 	*row = by < 0 ? *row - 1 : *row + 1;
 	if (!timeline->is_following || timeline->is_by_tensor) {
-		if (!timeline->is_following)
+		if (timeline->is_on_range)
+			lw_timeline_range_enter(timeline);
+		else if (!timeline->is_following)
 			lw_timeline_select_here(timeline);
 		return;
 	}
@@ -129,7 +125,7 @@ static void turn(struct lw_view *view)
 	const struct lw_tensor_lanes *tensors = &timeline->lanes.tensors;
 
 	timeline->is_by_tensor = !timeline->is_by_tensor;
-	timeline->is_on_gpu = false;
+	timeline->is_on_gpu = timeline->is_on_range = false;
 	timeline->top = 0;
 	if (!timeline->is_by_tensor)
 		return;
@@ -188,28 +184,54 @@ static void turn_gpu(struct lw_view *view)
 		timeline->is_by_tensor ? ", where ranks are down" : "");
 }
 
-/* Kernels and copies, or collectives. */
-static void turn_kernels(struct lw_view *view)
+static void turn_ranges(struct lw_view *view)
 {
 	struct lw_timeline *timeline = view->state;
+	bool is_shown =
+		timeline->ranges_shown == LW_TIMELINE_RANGES_SHOWN || timeline->range_lines > 0;
 
-	if (!timeline->lanes.gpu.is_there || timeline->is_by_tensor) {
-		lw_app_say(view->app, true, "%s",
-			timeline->is_by_tensor ? "kernels are where ranks are down: t turns"
-					       : "no kernel or copy of a GPU was recorded");
+	if (!timeline->lanes.ranges.most_levels) {
+		lw_app_say(view->app, true, "no range of the program was recorded");
 		return;
 	}
-	if (timeline->gpu == LW_TIMELINE_GPU_HIDDEN)
-		timeline->gpu = LW_TIMELINE_GPU_KINDS;
-	timeline->is_on_gpu = !timeline->is_on_gpu;
+	timeline->ranges_shown = is_shown ? LW_TIMELINE_RANGES_HIDDEN : LW_TIMELINE_RANGES_SHOWN;
+	timeline->is_on_range &= !is_shown;
+	lw_app_say(view->app, false, "the program's ranges: %s%s", is_shown ? "not shown" : "shown",
+		timeline->is_by_tensor ? ", where ranks are down" : "");
+}
+
+/* Collectives, kernels and copies, ranges: those that there are. */
+static void turn_selected(struct lw_view *view)
+{
+	struct lw_timeline *timeline = view->state;
+	bool has_gpu = timeline->lanes.gpu.is_there,
+	     has_ranges = timeline->lanes.ranges.most_levels > 0;
+	bool is_on_gpu = has_gpu && !timeline->is_on_gpu && !timeline->is_on_range;
+
+	if ((!has_gpu && !has_ranges) || timeline->is_by_tensor) {
+		lw_app_say(view->app, true, "%s",
+			timeline->is_by_tensor
+				? "kernels are where ranks are down: t turns"
+				: "no kernel or copy of a GPU was recorded, and no range");
+		return;
+	}
+	timeline->is_on_range = has_ranges && !timeline->is_on_range && !is_on_gpu;
+	timeline->is_on_gpu = is_on_gpu;
 	timeline->is_following = false;
-	select_here(timeline);
+	if (timeline->is_on_range) {
+		timeline->ranges_shown = LW_TIMELINE_RANGES_SHOWN;
+		lw_timeline_range_enter(timeline);
+		return;
+	}
+	if (is_on_gpu && timeline->gpu == LW_TIMELINE_GPU_HIDDEN)
+		timeline->gpu = LW_TIMELINE_GPU_KINDS;
+	lw_timeline_select_any(timeline);
 	/* rather a lane on which there is something */
 	for (size_t i = 0, line = timeline->gpu_line;
 		timeline->is_on_gpu && !timeline->item.is_there && i <= (size_t)timeline->gpu_lines;
 		i++) {
 		timeline->gpu_line = i < (size_t)timeline->gpu_lines ? i : line;
-		select_here(timeline);
+		lw_timeline_select_any(timeline);
 	}
 }
 
@@ -225,7 +247,12 @@ static void click(struct lw_timeline *timeline, const struct lw_timeline_layout 
 			timeline->row = row;
 		else
 			timeline->rank = row;
-		timeline->is_on_gpu = lane < layout->gpu_lines;
+		timeline->is_on_range = lane < layout->range_lines;
+		if (timeline->is_on_range)
+			timeline->range_level = (size_t)lane + lw_timeline_range_base(timeline, row,
+								       layout->range_lines);
+		lane -= layout->range_lines;
+		timeline->is_on_gpu = lane >= 0 && lane < layout->gpu_lines;
 		if (timeline->is_on_gpu)
 			timeline->gpu_line = (size_t)lane;
 	}
@@ -235,7 +262,7 @@ static void click(struct lw_timeline *timeline, const struct lw_timeline_layout 
 		timeline->cursor_ns = timeline->from_ns + x * timeline->column_ns;
 	lw_timeline_clip(timeline, layout->n_columns);
 	timeline->is_following = false;
-	select_here(timeline);
+	lw_timeline_select_any(timeline);
 }
 
 /* Requests while the details are all of the screen. Return: understood. */
@@ -273,6 +300,12 @@ static void next_item(struct lw_view *view, int by, int n_columns)
 {
 	struct lw_timeline *timeline = view->state;
 
+	if (timeline->is_on_range) {
+		if (!lw_timeline_range_next(timeline, by, n_columns))
+			lw_app_say(view->app, true,
+				by > 0 ? "no range after this one" : "none before this one");
+		return;
+	}
 	if (timeline->is_on_gpu && !lw_timeline_gpu_next(timeline, by, n_columns))
 		lw_app_say(view->app, true,
 			by > 0 ? "no kernel or copy after this one" : "none before this one");
@@ -334,6 +367,7 @@ bool lw_timeline_request(struct lw_view *view, const struct lw_input *input)
 	struct lw_timeline_layout layout = lw_timeline_lay_out(timeline, pane);
 
 	timeline->gpu_lines = layout.gpu_lines;
+	timeline->range_lines = layout.range_lines;
 	if (!timeline->column_ns) /* a key before the first picture */
 		lw_timeline_fit_pending(timeline, layout.n_columns);
 	if (timeline->is_full && request_details(timeline, input))
@@ -358,7 +392,10 @@ bool lw_timeline_request(struct lw_view *view, const struct lw_input *input)
 		turn_gpu(view);
 		return true;
 	case LW_REQUEST_KERNELS:
-		turn_kernels(view);
+		turn_selected(view);
+		return true;
+	case LW_REQUEST_RANGES:
+		turn_ranges(view);
 		return true;
 	case LW_REQUEST_SORT:
 		timeline->density = (timeline->density + 1) % LW_TIMELINE_DENSITIES;
@@ -370,9 +407,9 @@ bool lw_timeline_request(struct lw_view *view, const struct lw_input *input)
 		timeline->is_full = true;
 		return true;
 	case LW_REQUEST_BACK:
-		if (!timeline->is_following && !timeline->is_on_gpu)
+		if (!timeline->is_following && !timeline->is_on_gpu && !timeline->is_on_range)
 			return false;
-		timeline->is_following = timeline->is_on_gpu = false;
+		timeline->is_following = timeline->is_on_gpu = timeline->is_on_range = false;
 		return true;
 	default:
 		return request_time(view, input->request, layout.n_columns);

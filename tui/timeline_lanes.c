@@ -216,6 +216,8 @@ int lw_lanes_init(struct lw_lanes *lanes, struct lw_run *run)
 	if (status == LW_OK)
 		status = lw_nic_lanes_init(&lanes->nic, run);
 	if (status == LW_OK)
+		status = lw_range_lanes_init(&lanes->ranges, run);
+	if (status == LW_OK)
 		find_origins(lanes);
 	return status;
 }
@@ -250,6 +252,7 @@ void lw_lanes_done(struct lw_lanes *lanes)
 	free(lanes->ranks);
 	lw_nic_lanes_done(&lanes->nic);
 	lw_gpu_lanes_done(&lanes->gpu);
+	lw_range_lanes_done(&lanes->ranges);
 	lw_phases_done(&lanes->phases);
 	*lanes = (struct lw_lanes){0};
 }

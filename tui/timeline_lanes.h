@@ -13,6 +13,7 @@
 #include "tui/cells.h"
 #include "tui/gpu_lanes.h"
 #include "tui/nic_lanes.h"
+#include "tui/range_lanes.h"
 #include "tui/track.h"
 
 enum { LW_TRACKS = LW_LANE_MISC + 1 }; /* compute and the four phases */
@@ -49,6 +50,7 @@ struct lw_lanes {
 	struct lw_tensor_lanes tensors;
 	struct lw_nic_lanes nic;
 	struct lw_gpu_lanes gpu;
+	struct lw_range_lanes ranges;
 	int64_t length_ns; /* from the ruler's 0 to the last end on any rank */
 	bool is_there[LW_TRACKS];
 	bool is_one_clock;

@@ -278,7 +278,7 @@ static void say_rates(
 	double most = from == LW_CAPACITY_NONE ? fmax(full, fmax(at.out, at.in) * per_s) : full;
 	bool is_both = from == LW_CAPACITY_NONE || from == LW_CAPACITY_SPEED;
 	int n = snprintf(text, LW_TIMELINE_TEXT_BYTES, "%.32s, %s%s: ", label_of(timeline, lane),
-		lw_ns_format((double)lane->resolution_ns, every), again_text(at.again, again));
+		lw_ns_exact((double)lane->resolution_ns, every), again_text(at.again, again));
 
 	if (!at.looked_ns)
 		snprintf(text + n, LW_TIMELINE_TEXT_BYTES - (size_t)n, "%s",

@@ -9,7 +9,7 @@
 
 enum { MOST_SHOWN = 3, NAME_BYTES = 60 };
 
-struct lw_timeline_ranges { /* the last answers: each takes a pass over a table, and what is said is said at every drawing */
+struct lw_timeline_ranges { /* the last answers: some take a pass over a table, and what is said is said at every drawing */
 	struct lw_timeline_range_answer {
 		size_t rank;
 		int64_t at_ns;
@@ -48,7 +48,21 @@ static size_t add_name(char *text, size_t n, size_t i, const char *name)
 			   i ? ", " : "; in the program's range ", NAME_BYTES, name);
 }
 
-static void ask(const struct lw_run *run, struct lw_timeline_range_answer *answer)
+/* Of the thread that the lane is of: nothing has to be read. */
+static void look(const struct lw_range_rank *lanes, struct lw_timeline_range_answer *answer)
+{
+	size_t n = 0, i = 0;
+
+	for (size_t d = lanes->n_levels; d-- > 0 && i <= MOST_SHOWN;) {
+		size_t at = lw_range_at(&lanes->levels[d], answer->at_ns);
+
+		if (at < lanes->levels[d].n && lanes->levels[d].at[at].start_ns <= answer->at_ns)
+			n = add_name(answer->text, n, i++, lanes->levels[d].at[at].name);
+	}
+}
+
+static void ask(const struct lw_run *run, const struct lw_range_rank *lanes,
+	struct lw_timeline_range_answer *answer)
 {
 	const struct lw_rank *rank = &run->ranks.at[answer->rank];
 	struct lw_store *store = run->stores.at[rank->store];
@@ -56,6 +70,10 @@ static void ask(const struct lw_run *run, struct lw_timeline_range_answer *answe
 	sqlite3_stmt *row;
 
 	answer->text[0] = '\0';
+	if (!lanes->n_deeper && (!lanes->n_levels || !answer->tid || answer->tid == lanes->tid)) {
+		look(lanes, answer);
+		return;
+	}
 	if (lw_store_prepare(store, ranges_sql, &row) < 0)
 		return;
 	sqlite3_bind_int64(row, 1, rank->process_id);
@@ -86,7 +104,7 @@ const char *lw_timeline_ranges_text(
 	answer->rank = rank;
 	answer->at_ns = at_ns;
 	answer->tid = tid;
-	ask(run, answer);
+	ask(run, &timeline->lanes.ranges.ranks[rank], answer);
 	return answer->text;
 }
 

@@ -77,7 +77,7 @@ static void draw_status(const struct lw_timeline *timeline, struct lw_pane pane)
 		x += lw_pane_print(pane, x, 0, LW_STYLE_STRONG, "%zu rank%s", run->ranks.n,
 			run->ranks.n == 1 ? "" : "s");
 	x += lw_pane_print(pane, x, 0, LW_STYLE_TEXT, "  %s a column",
-		lw_ns_format((double)timeline->column_ns, column));
+		lw_ns_exact((double)timeline->column_ns, column));
 	if (last == step + 1 || step == LW_NONE) /* at a border: where the cursor is */
 		step = last = lw_timeline_step_at(timeline, timeline->cursor_ns);
 	if (step != LW_NONE && last > step)

@@ -196,6 +196,16 @@ void lw_timeline_select_here(struct lw_timeline *timeline)
 	timeline->details_top = 0;
 }
 
+void lw_timeline_select_any(struct lw_timeline *timeline)
+{
+	if (timeline->is_on_range)
+		lw_timeline_range_here(timeline);
+	else if (timeline->is_on_gpu)
+		lw_timeline_gpu_select_here(timeline);
+	else
+		lw_timeline_select_here(timeline);
+}
+
 /* ---- the screen --------------------------------------------------------------------------------- */
 
 void lw_timeline_clip(struct lw_timeline *timeline, int n_columns)
@@ -236,10 +246,7 @@ void lw_timeline_move_to(struct lw_timeline *timeline, int64_t at_ns, int n_colu
 	timeline->cursor_ns = at_ns;
 	lw_timeline_clip(timeline, n_columns);
 	lw_timeline_show(timeline, timeline->cursor_ns, n_columns);
-	if (timeline->is_on_gpu)
-		lw_timeline_gpu_select_here(timeline);
-	else
-		lw_timeline_select_here(timeline);
+	lw_timeline_select_any(timeline);
 }
 
 void lw_timeline_go(struct lw_timeline *timeline, size_t index, int n_columns)
@@ -357,13 +364,13 @@ void lw_timeline_fit_step(struct lw_timeline *timeline, int32_t s, int n_columns
 	lw_timeline_clip(timeline, n_columns);
 }
 
-/* The first collective that starts at the cursor or later; on a GPU also what runs there. */
+/* The first collective that starts at the cursor or later; on a GPU or a range also what is there. */
 void lw_timeline_select_first(struct lw_timeline *timeline, int n_columns)
 {
 	timeline->group = LW_NONE;
 	lw_timeline_next(timeline, 1, n_columns);
-	if (timeline->is_on_gpu)
-		lw_timeline_gpu_select_here(timeline);
+	if (timeline->is_on_gpu || timeline->is_on_range)
+		lw_timeline_select_any(timeline);
 }
 
 /* What is selected belongs to it, or the cursor stands in it. */

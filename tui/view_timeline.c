@@ -66,6 +66,8 @@ static int open_view(struct lw_view *view)
 	timeline->row = clip(timeline->row, timeline->lanes.tensors.n_order);
 	timeline->item.is_there = false; /* of another analysis */
 	timeline->is_on_gpu &= timeline->lanes.gpu.is_there;
+	timeline->bar.is_there = false;
+	timeline->is_on_range &= timeline->lanes.ranges.most_levels > 0;
 	timeline->was_open |= status == LW_OK;
 	if (status < 0)
 		lw_lanes_done(&timeline->lanes);
@@ -180,6 +182,7 @@ static void draw(struct lw_view *view, struct lw_pane pane)
 	go_to_focus_time(view, layout.n_columns);
 	timeline->n_columns = layout.n_columns;
 	timeline->gpu_lines = layout.gpu_lines;
+	timeline->range_lines = layout.range_lines;
 	timeline->n_shown = layout.n_shown;
 	tell_focus(view);
 	if (timeline->is_full)
@@ -214,10 +217,16 @@ static bool find_kernel(struct lw_view *view, const char *text, int by)
 	return true;
 }
 
-/* Where nothing that is drawn has that name. */
+/* Where nothing that is drawn has that name: marks, and ranges of other threads. */
 static bool find_range(struct lw_view *view, const char *text, int by)
 {
-	const char *found = lw_timeline_ranges_find(view->state, text, by, n_columns_of(view));
+	struct lw_timeline *timeline = view->state;
+	const char *found = timeline->is_on_range
+				    ? lw_timeline_range_find(timeline, text, by, n_columns_of(view))
+				    : NULL;
+
+	if (!found)
+		found = lw_timeline_ranges_find(timeline, text, by, n_columns_of(view));
 
 	if (found)
 		lw_app_say(view->app, false, "%s", found);
@@ -232,6 +241,8 @@ static bool find(struct lw_view *view, const char *text, int by)
 
 	if (!timeline->column_ns)
 		lw_timeline_fit_pending(timeline, n_columns_of(view));
+	if (timeline->is_on_range)
+		return find_range(view, text, by);
 	if (timeline->is_on_gpu)
 		return find_kernel(view, text, by) || find_range(view, text, by);
 	tensor = lw_timeline_find(timeline, text, by, n_columns_of(view));
@@ -248,7 +259,8 @@ static bool copy(struct lw_view *view, FILE *out)
 	struct lw_timeline *timeline = view->state;
 	char text[LW_TIMELINE_TEXT_BYTES];
 
-	if (!timeline->is_on_gpu && !lw_timeline_batch(timeline, timeline->rank))
+	if (!timeline->is_on_gpu && !timeline->is_on_range &&
+		!lw_timeline_batch(timeline, timeline->rank))
 		return false;
 	for (size_t n = 0; lw_timeline_details_line(timeline, n, text); n++)
 		fprintf(out, "%s\n", text);
@@ -260,36 +272,59 @@ static int write_csv(struct lw_view *view, FILE *out)
 	const struct lw_timeline *timeline = view->state;
 	int64_t to_ns = timeline->from_ns + timeline->column_ns * n_columns_of(view);
 
+	if (timeline->is_on_range)
+		return lw_timeline_range_write(timeline, timeline->from_ns, to_ns, out);
 	if (timeline->is_on_gpu)
 		return lw_timeline_gpu_write(timeline, timeline->from_ns, to_ns, out);
 	return lw_timeline_write(timeline, timeline->from_ns, to_ns, out);
 }
 
-static const struct lw_key_words words[] = {{LW_REQUEST_NEXT_STEP, "step", "next step"},
-	{LW_REQUEST_ZOOM_IN, "", "closer"}, {LW_REQUEST_ZOOM_OUT, "zoom", "farther"},
-	{LW_REQUEST_NEXT_ITEM, "next", "next collective of this rank or tensor"},
-	{LW_REQUEST_FOLLOW, "follow", "follow this collective over all ranks"},
-	{LW_REQUEST_TURN, "tensors", "ranks down, or tensors"},
-	{LW_REQUEST_ENTER, "all", "all details of this collective"},
-	{LW_REQUEST_SORT, NULL, "lanes a rank: as fits, all, two, one"}, {0}};
+/* Before and after what `v` goes to. */
+#define ROWS_BEFORE                                                                                \
+	{LW_REQUEST_NEXT_STEP, "step", "next step"}, {LW_REQUEST_ZOOM_IN, "", "closer"},           \
+		{LW_REQUEST_ZOOM_OUT, "zoom", "farther"},                                          \
+	{                                                                                          \
+		LW_REQUEST_NEXT_ITEM, "next", "next collective of this rank or tensor"             \
+	}
+#define ROWS_AFTER                                                                                 \
+	{LW_REQUEST_FOLLOW, "follow", "follow this collective over all ranks"},                    \
+		{LW_REQUEST_TURN, "tensors", "ranks down, or tensors"},                            \
+		{LW_REQUEST_ENTER, "all", "all details of this collective"},                       \
+		{LW_REQUEST_SORT, NULL, "lanes a rank: as fits, all, two, one"},                   \
+	{                                                                                          \
+		0                                                                                  \
+	}
+#define ROWS_ON_GPU                                                                                \
+	{LW_REQUEST_PREVIOUS_ITEM, "", NULL},                                                      \
+		{LW_REQUEST_NEXT_ITEM, "next", "next kernel or copy of this lane"},                \
+		{LW_REQUEST_UP, "", "the lane above, or the rank"},                                \
+		{LW_REQUEST_DOWN, "lane", "the lane below, or the rank"},                          \
+		{LW_REQUEST_NEXT_STEP, "step", "next step"}, {LW_REQUEST_ZOOM_IN, "", "closer"},   \
+		{LW_REQUEST_ZOOM_OUT, "zoom", "farther"}, {LW_REQUEST_GPU, "streams", NULL},       \
+		{LW_REQUEST_EXPORT, NULL, "write the screen's kernels and copies as CSV"},         \
+	{                                                                                          \
+		0                                                                                  \
+	}
 
-static const struct lw_key_words words_beside_gpu[] = {{LW_REQUEST_NEXT_STEP, "step", "next step"},
-	{LW_REQUEST_ZOOM_IN, "", "closer"}, {LW_REQUEST_ZOOM_OUT, "zoom", "farther"},
-	{LW_REQUEST_NEXT_ITEM, "next", "next collective of this rank or tensor"},
-	{LW_REQUEST_KERNELS, "kernels", NULL},
-	{LW_REQUEST_FOLLOW, "follow", "follow this collective over all ranks"},
-	{LW_REQUEST_TURN, "tensors", "ranks down, or tensors"},
-	{LW_REQUEST_ENTER, "all", "all details of this collective"},
-	{LW_REQUEST_SORT, NULL, "lanes a rank: as fits, all, two, one"}, {0}};
+static const struct lw_key_words words[] = {ROWS_BEFORE, ROWS_AFTER};
+static const struct lw_key_words words_beside_gpu[] = {
+	ROWS_BEFORE, {LW_REQUEST_KERNELS, "kernels", NULL}, ROWS_AFTER};
+static const struct lw_key_words words_beside_ranges[] = {
+	ROWS_BEFORE, {LW_REQUEST_KERNELS, "ranges", NULL}, ROWS_AFTER};
+static const struct lw_key_words words_on_gpu[] = {
+	{LW_REQUEST_KERNELS, "collectives", NULL}, ROWS_ON_GPU};
+static const struct lw_key_words words_on_gpu_beside_ranges[] = {
+	{LW_REQUEST_KERNELS, "ranges", NULL}, ROWS_ON_GPU};
 
-static const struct lw_key_words words_on_gpu[] = {{LW_REQUEST_KERNELS, "collectives", NULL},
+static const struct lw_key_words words_on_range[] = {{LW_REQUEST_KERNELS, "collectives", NULL},
 	{LW_REQUEST_PREVIOUS_ITEM, "", NULL},
-	{LW_REQUEST_NEXT_ITEM, "next", "next kernel or copy of this lane"},
-	{LW_REQUEST_UP, "", "the lane above, or the rank"},
-	{LW_REQUEST_DOWN, "lane", "the lane below, or the rank"},
+	{LW_REQUEST_NEXT_ITEM, "next", "next range of this depth"},
+	{LW_REQUEST_UP, "", "the range around, or the rank above"},
+	{LW_REQUEST_DOWN, "out, in", "the first range inside, or the rank below"},
 	{LW_REQUEST_NEXT_STEP, "step", "next step"}, {LW_REQUEST_ZOOM_IN, "", "closer"},
-	{LW_REQUEST_ZOOM_OUT, "zoom", "farther"}, {LW_REQUEST_GPU, "streams", NULL},
-	{LW_REQUEST_EXPORT, NULL, "write the screen's kernels and copies as CSV"}, {0}};
+	{LW_REQUEST_ZOOM_OUT, "zoom", "farther"}, {LW_REQUEST_RANGES, "hide", NULL},
+	{LW_REQUEST_ENTER, "all", "all details of this range"},
+	{LW_REQUEST_EXPORT, NULL, "write the screen's ranges as CSV"}, {0}};
 
 static const struct lw_key_words words_of_details[] = {
 	{LW_REQUEST_BACK, "closes the details", NULL}, {LW_REQUEST_UP, "", NULL},
@@ -300,10 +335,14 @@ static const struct lw_key_words *words_now(const struct lw_view *view)
 {
 	const struct lw_timeline *timeline = view->state;
 
-	return timeline->is_full                 ? words_of_details
-	       : timeline->is_on_gpu             ? words_on_gpu
-	       : lw_timeline_shows_gpu(timeline) ? words_beside_gpu
-						 : words;
+	return timeline->is_full       ? words_of_details
+	       : timeline->is_on_range ? words_on_range
+	       : timeline->is_on_gpu && timeline->lanes.ranges.most_levels
+		       ? words_on_gpu_beside_ranges
+	       : timeline->is_on_gpu                                           ? words_on_gpu
+	       : lw_timeline_shows_gpu(timeline)                               ? words_beside_gpu
+	       : timeline->lanes.ranges.most_levels && !timeline->is_by_tensor ? words_beside_ranges
+									       : words;
 }
 
 const struct lw_view_ops lw_view_timeline = {
@@ -313,9 +352,10 @@ const struct lw_view_ops lw_view_timeline = {
 	.keys = {LW_CAN(UP) | LW_CAN(DOWN) | LW_CAN(LEFT) | LW_CAN(RIGHT) | LW_CAN(PAGE_UP) |
 			 LW_CAN(PAGE_DOWN) | LW_CAN(TOP) | LW_CAN(BOTTOM) | LW_CAN(TURN) |
 			 LW_CAN(FOLLOW) | LW_CAN(NIC) | LW_CAN(GPU) | LW_CAN(KERNELS) |
-			 LW_CAN(SORT) | LW_CAN(CLICK) | LW_CAN(ENTER) | LW_CAN(NEXT_STEP) |
-			 LW_CAN(PREVIOUS_STEP) | LW_CAN(NEXT_ITEM) | LW_CAN(PREVIOUS_ITEM) |
-			 LW_CAN(ZOOM_IN) | LW_CAN(ZOOM_OUT) | LW_CAN(ZOOM_ALL),
+			 LW_CAN(RANGES) | LW_CAN(SORT) | LW_CAN(CLICK) | LW_CAN(ENTER) |
+			 LW_CAN(NEXT_STEP) | LW_CAN(PREVIOUS_STEP) | LW_CAN(NEXT_ITEM) |
+			 LW_CAN(PREVIOUS_ITEM) | LW_CAN(ZOOM_IN) | LW_CAN(ZOOM_OUT) |
+			 LW_CAN(ZOOM_ALL),
 		words},
 	.state_bytes = sizeof(struct lw_timeline),
 	.open = open_view,

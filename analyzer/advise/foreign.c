@@ -60,7 +60,7 @@ static void cost_text(const struct lw_net_foreign *foreign, char *text, size_t n
 	if (!foreign->is_resolved)
 		snprintf(text, n,
 			"what that cost cannot be told: what moved was read every %s, and steps are too short for that (`record --sample-ms`)",
-			lw_ns_format(foreign->resolution_ns, unit[0]));
+			lw_ns_exact(foreign->resolution_ns, unit[0]));
 	else if (isnan(foreign->with_ns))
 		snprintf(text, n,
 			"what that cost cannot be told: %u steps had much of it, %u little",

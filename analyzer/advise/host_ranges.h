@@ -17,19 +17,17 @@ struct lw_host_where {
 
 struct lw_host_range {
 	int64_t start_ns, end_ns;
-	int64_t name_id; /* in the store */
+	int64_t row; /* of table range, in its store: in the order in which a thread made them */
 	const char *name;
 	uint32_t tid;
 };
 
-struct lw_host_name {
-	int64_t id;
-	char *text;
-};
+struct lw_host_name;
 
-struct lw_host_ranges {                    /* of one rank */
-	lw_vec(struct lw_host_range) at;   /* by start */
-	lw_vec(struct lw_host_name) names; /* by id */
+struct lw_host_ranges { /* of one rank */
+	lw_vec(struct lw_host_range)
+		at;                 /* by start; of those that begin at once the longest first */
+	struct lw_host_name *names; /* that they point to */
 	lw_vec(const struct lw_host_range *)
 		open; /* that had not ended before the last stretch asked for */
 	size_t next;  /* the first that is not there yet */
@@ -41,6 +39,9 @@ struct lw_host_ranges {                    /* of one rank */
  */
 int lw_host_ranges_load(
 	const struct lw_run *run, const struct lw_rank *rank, struct lw_host_ranges *ret_ranges);
+
+/** lw_host_ranges_load_all() - the same of all ranks, each store read once. @ret_ranges: by index of rank, all to be freed. */
+int lw_host_ranges_load_all(const struct lw_run *run, struct lw_host_ranges *ret_ranges);
 void lw_host_ranges_free(struct lw_host_ranges *ranges);
 
 /**

@@ -120,7 +120,7 @@ const char *lw_brief_job(
 			lw_bytes_format(summary->fusion_bytes.value, number));
 	if (!isnan(summary->cycle_ns.value))
 		snprintf(text + n, size - n, ", cycle %s",
-			lw_ns_format(summary->cycle_ns.value, number));
+			lw_ns_exact(summary->cycle_ns.value, number));
 	return text;
 }
 

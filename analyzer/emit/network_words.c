@@ -119,7 +119,7 @@ static void add_ops(const struct lw_net_caused *caused, char text[LW_NET_WORDS_B
 	if (caused->n_compared == caused->n_hit)
 		append(text, n, " of %u", caused->n_ops);
 	append(text, n, " operations ran meanwhile (times within %s)",
-		lw_ns_format(caused->resolution_ns, unit[0]));
+		lw_ns_exact(caused->resolution_ns, unit[0]));
 	if (caused->n_compared && caused->n_compared < caused->n_hit)
 		append(text, n, "; %u of them can be compared", caused->n_compared);
 	if (!caused->n_compared)
@@ -242,14 +242,14 @@ const char *lw_net_op_text(
 			lw_ns_format(op->mean_ns, unit[0]));
 		if (!isnan(op->resolution_ns))
 			append(text, &n, " (%s, to %s)", source,
-				lw_ns_format(op->resolution_ns, unit[1]));
+				lw_ns_exact(op->resolution_ns, unit[1]));
 		return text;
 	}
 	append(text, &n, "; each rank sent %s meanwhile", lw_bytes_format(op->sent_bytes, unit[0]));
 	if (!isnan(op->expected_bytes))
 		append(text, &n, ", expected %s", lw_bytes_format(op->expected_bytes, unit[0]));
 	append(text, &n, " (%s, to %s: within %.0f %%)", source,
-		lw_ns_format(op->resolution_ns, unit[0]),
+		lw_ns_exact(op->resolution_ns, unit[0]),
 		ceil(100 * N_EDGES * op->resolution_ns / op->mean_ns));
 	return text;
 }

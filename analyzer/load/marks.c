@@ -8,18 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <uthash.h>
+
 #include "analyzer/load/load.h"
 #include "base/units.h"
 
 /* What streams of a profiler's trace repeat of the threads' ranges is not counted twice. */
-static const char names_sql[] =
-	"SELECT r.op, coalesce(s.text, ''), count(*), total(r.end_ns - r.start_ns),"
-	" max(r.end_ns - r.start_ns), p.id, count(DISTINCT p.id) FROM range r"
-	" JOIN thread t ON t.id = r.thread_id JOIN process p ON p.id = t.process_id"
-	" LEFT JOIN string s ON s.id = r.name_id"
-	" WHERE r.op > 1 AND r.start_ns >= 0 AND r.end_ns >= r.start_ns AND r.end_ns < (1 << 58)"
-	" AND NOT (t.tid = 0 AND 'kineto' = (SELECT source FROM run))"
-	" GROUP BY r.op, s.text ORDER BY 4 DESC, 3 DESC, 2 LIMIT 1000";
+static const char threads_sql[] =
+	"SELECT t.id, p.id FROM thread t JOIN process p ON p.id = t.process_id"
+	" WHERE NOT (t.tid = 0 AND 'kineto' = (SELECT source FROM run)) ORDER BY t.id";
+
+/* Summed up here: there may be millions, and SQLite would sort them all. */
+static const char ranges_sql[] =
+	"SELECT thread_id, op, name_id, start_ns, end_ns FROM range"
+	" WHERE op > 1 AND start_ns >= 0 AND end_ns >= start_ns AND end_ns < (1 << 58)";
+static const char name_sql[] = "SELECT text FROM string WHERE id = ?1";
+static const char no_names_sql[] =
+	"SELECT NOT EXISTS (SELECT 1 FROM string WHERE id = ?1 AND text <> '')";
 
 /* From mark to mark of a process. */
 static const char steps_sql[] =
@@ -27,17 +32,174 @@ static const char steps_sql[] =
 	" (SELECT r.start_ns - lag(r.start_ns) OVER (PARTITION BY t.process_id ORDER BY r.start_ns, r.seq) AS ns"
 	" FROM range r JOIN thread t ON t.id = r.thread_id WHERE r.op = 1 AND r.start_ns BETWEEN 0 AND (1 << 58))";
 
-static int add_name(struct lw_loader *loader, sqlite3_stmt *row)
+enum { MOST_NAMES = 1000 }; /* of a store */
+#define NO_NAME INT64_MIN
+
+struct key { /* no padding: hashed as bytes */
+	int64_t name_id, process_id, op;
+};
+
+struct sum {
+	struct key key;
+	uint64_t n;
+	double total_ns;
+	int64_t longest_ns, longest_process;
+	uint32_t n_processes;
+	UT_hash_handle hh;
+};
+
+struct thread {
+	int64_t id, process_id;
+};
+
+struct sums {
+	lw_vec(struct thread) threads; /* by id */
+	struct sum *first;
+};
+
+static int compare_thread(const void *key, const void *at)
 {
-	const struct lw_rank *rank = lw_load_rank_of_process(loader, sqlite3_column_int64(row, 5));
+	int64_t id = *(const int64_t *)key, other = ((const struct thread *)at)->id;
+
+	return (id > other) - (id < other);
+}
+
+static int add_thread(struct sums *sums, sqlite3_stmt *row)
+{
+	struct thread thread = {sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
+
+	return lw_vec_push(&sums->threads, thread);
+}
+
+static int add_range(struct sums *sums, sqlite3_stmt *row)
+{
+	int64_t thread_id = sqlite3_column_int64(row, 0);
+	int64_t length_ns = sqlite3_column_int64(row, 4) - sqlite3_column_int64(row, 3);
+	const struct thread *thread =
+		sums->threads.n ? bsearch(&thread_id, sums->threads.at, sums->threads.n,
+					  sizeof(*sums->threads.at), compare_thread)
+				: NULL;
+	struct key key = {.op = sqlite3_column_int64(row, 1),
+		.name_id = sqlite3_column_type(row, 2) == SQLITE_NULL
+				   ? NO_NAME
+				   : sqlite3_column_int64(row, 2)};
+	struct sum *sum;
+
+	if (!thread)
+		return LW_OK;
+	key.process_id = thread->process_id;
+	HASH_FIND(hh, sums->first, &key, sizeof(key), sum);
+	if (!sum) {
+		sum = calloc(1, sizeof(*sum));
+		if (!sum)
+			return lw_fail(LW_ERR_NOMEM, "no memory");
+		*sum = (struct sum){.key = key,
+			.longest_ns = -1,
+			.longest_process = key.process_id,
+			.n_processes = 1};
+		HASH_ADD(hh, sums->first, key, sizeof(sum->key), sum);
+	}
+	sum->n++;
+	sum->total_ns += (double)length_ns;
+	if (length_ns > sum->longest_ns)
+		sum->longest_ns = length_ns;
+	return LW_OK;
+}
+
+static int each(struct lw_loader *loader, struct sums *sums, const char *sql,
+	int (*add)(struct sums *sums, sqlite3_stmt *row))
+{
+	sqlite3_stmt *row;
+	int status = lw_store_prepare(loader->store, sql, &row);
+
+	if (status < 0)
+		return status;
+	while ((status = lw_store_step(loader->store, row)) == 1) {
+		status = add(sums, row);
+		if (status < 0)
+			break;
+	}
+	sqlite3_finalize(row);
+	return status;
+}
+
+/* One name next to the other, in the order of processes. */
+static int by_name(const struct sum *a, const struct sum *b)
+{
+	const struct key *x = &a->key, *y = &b->key;
+
+	if (x->op != y->op)
+		return x->op < y->op ? -1 : 1;
+	if (x->name_id != y->name_id)
+		return x->name_id < y->name_id ? -1 : 1;
+	return (x->process_id > y->process_id) - (x->process_id < y->process_id);
+}
+
+static int by_length(const struct sum *a, const struct sum *b)
+{
+	if (a->total_ns > b->total_ns || a->total_ns < b->total_ns)
+		return a->total_ns > b->total_ns ? -1 : 1;
+	if (a->n != b->n)
+		return a->n > b->n ? -1 : 1;
+	return by_name(a, b);
+}
+
+/* An empty text, or one that never arrived, is no name either. */
+static int find_unnamed(struct lw_loader *loader, struct sums *sums)
+{
+	sqlite3_stmt *row;
+	int status = lw_store_prepare(loader->store, no_names_sql, &row);
+
+	for (struct sum *sum = sums->first; sum && status >= 0; sum = sum->hh.next) {
+		sqlite3_reset(row);
+		sqlite3_bind_int64(row, 1, sum->key.name_id);
+		status = lw_store_step(loader->store, row);
+		if (status == 1 && sqlite3_column_int(row, 0))
+			sum->key.name_id = NO_NAME;
+	}
+	sqlite3_finalize(row);
+	return status < 0 ? status : LW_OK;
+}
+
+/* Of each name the first process' sum gets those of the others. */
+static void join_processes(struct sums *sums)
+{
+	struct sum *sum, *next, *first = NULL;
+	int64_t process_id = 0;
+
+	HASH_SORT(sums->first, by_name);
+	HASH_ITER(hh, sums->first, sum, next)
+	{
+		if (!first || first->key.op != sum->key.op ||
+			first->key.name_id != sum->key.name_id) {
+			first = sum;
+			process_id = sum->key.process_id;
+			continue;
+		}
+		first->n += sum->n;
+		first->total_ns += sum->total_ns;
+		first->n_processes += sum->key.process_id != process_id;
+		process_id = sum->key.process_id;
+		if (sum->longest_ns > first->longest_ns) {
+			first->longest_ns = sum->longest_ns;
+			first->longest_process = sum->key.process_id;
+		}
+		HASH_DEL(sums->first, sum);
+		free(sum);
+	}
+	HASH_SORT(sums->first, by_length);
+}
+
+static int add_name(struct lw_loader *loader, const struct sum *sum, const char *text)
+{
+	const struct lw_rank *rank = lw_load_rank_of_process(loader, sum->longest_process);
 	struct lw_marks *marks = &loader->run->marks;
-	struct lw_mark_name one = {.op = sqlite3_column_int(row, 0),
-		.n = (uint64_t)sqlite3_column_int64(row, 2),
-		.total_ns = sqlite3_column_double(row, 3),
-		.longest_ns = sqlite3_column_int64(row, 4),
+	struct lw_mark_name one = {.op = (int)sum->key.op,
+		.n = sum->n,
+		.total_ns = sum->total_ns,
+		.longest_ns = sum->longest_ns,
 		.longest_rank = rank ? rank->rank : LW_NONE,
-		.n_processes = (uint32_t)sqlite3_column_int(row, 6)};
-	const char *text = lw_store_column_text(row, 1);
+		.n_processes = sum->n_processes};
 	struct lw_mark_name *old;
 
 	lw_vec_foreach (old, &marks->names) {
@@ -57,6 +219,47 @@ static int add_name(struct lw_loader *loader, sqlite3_stmt *row)
 		return LW_OK;
 	free(one.name);
 	return lw_fail(LW_ERR_NOMEM, "no memory");
+}
+
+static int add_names(struct lw_loader *loader, const struct sums *sums)
+{
+	const struct sum *sum = sums->first;
+	sqlite3_stmt *name;
+	int status = lw_store_prepare(loader->store, name_sql, &name);
+
+	for (int i = 0; sum && i < MOST_NAMES && status == LW_OK; i++, sum = sum->hh.next) {
+		sqlite3_reset(name);
+		sqlite3_bind_int64(name, 1, sum->key.name_id);
+		status = lw_store_step(loader->store, name);
+		if (status >= 0)
+			status = add_name(
+				loader, sum, status == 1 ? lw_store_column_text(name, 0) : "");
+	}
+	sqlite3_finalize(name);
+	return status;
+}
+
+static int add_ranges(struct lw_loader *loader)
+{
+	struct sums sums = {0};
+	struct sum *sum, *next;
+	int status = each(loader, &sums, threads_sql, add_thread);
+
+	if (status == LW_OK)
+		status = each(loader, &sums, ranges_sql, add_range);
+	if (status == LW_OK)
+		status = find_unnamed(loader, &sums);
+	if (status == LW_OK) {
+		join_processes(&sums);
+		status = add_names(loader, &sums);
+	}
+	HASH_ITER(hh, sums.first, sum, next)
+	{
+		HASH_DEL(sums.first, sum);
+		free(sum);
+	}
+	lw_vec_free(&sums.threads);
+	return status;
 }
 
 static int add_steps(struct lw_loader *loader, sqlite3_stmt *row)
@@ -100,7 +303,7 @@ int lw_load_marks(struct lw_loader *loader)
 	int status = lw_load_each(loader, "SELECT count(*) FROM process", add_processes);
 
 	if (status == LW_OK && !loader->run->is_import) /* of a timeline they are its activities */
-		status = lw_load_each(loader, names_sql, add_name);
+		status = add_ranges(loader);
 	if (status == LW_OK)
 		status = lw_load_each(loader, steps_sql, add_steps);
 	if (marks->names.n > 1)

@@ -143,7 +143,7 @@ def test_time_of_what_was_killed(folder):
                    " first_ns, last_ns, is_ended) SELECT 900, host_id, id, 0, 0, '10.0.0.1', 1, '10.0.0.2', 2, 1000000000, 62000000000, 0"
                    " FROM process WHERE id <> 900 LIMIT 1")
     line = next(line for line in run(LAPWING, "info", path).stdout.splitlines() if "recorded" in line)
-    assert " UTC, 61 s, " in line, line
+    assert " UTC, 61.0 s, " in line, line
     print("time of what was killed")
 
 

@@ -382,6 +382,30 @@ static struct make_run gpu(void)
 	return spec;
 }
 
+/* Ranges within ranges of the thread that trains, and of another one. */
+#define NESTED                                                                                                                      \
+	"INSERT INTO string VALUES(7001, 'epoch 1'), (7002, 'forward'), (7003, 'nn/layer1'), (7004, 'nn/layer2'),"                  \
+	" (7005, 'backward'), (7006, 'optimizer'), (7007, 'loader'), (7008, 'NCCL/ncclAllReduce');"                                 \
+	"INSERT INTO range SELECT thread_id, 840000, min(end_ns), max(end_ns) + 34500000, 3, 7001, 0 FROM wait GROUP BY thread_id;" \
+	"INSERT INTO range SELECT thread_id, 850000 + seq, end_ns + 100000, end_ns + 9000000, 3, 7002, 0 FROM wait;"                \
+	"INSERT INTO range SELECT thread_id, 860000 + seq, end_ns + 200000, end_ns + 4200000, 4, 7003, 64 FROM wait;"               \
+	"INSERT INTO range SELECT thread_id, 870000 + seq, end_ns + 4300000, end_ns + 8900000, 4, 7004, 65 FROM wait;"              \
+	"INSERT INTO range SELECT thread_id, 880000 + seq, end_ns + 9000000, end_ns + 31000000, 3, 7005, 0 FROM wait;"              \
+	"INSERT INTO range SELECT thread_id, 890000 + seq, end_ns + 31500000, end_ns + 34000000, 3, 7006, 0 FROM wait;"             \
+	"INSERT INTO range SELECT thread_id, 900000 + seq, end_ns + 9000000, end_ns + 9100000, 4, 7008, 0 FROM wait;"               \
+	"INSERT INTO range SELECT thread_id + 1, 910000, min(end_ns) - 5, max(end_ns), 3, 7007, 0 FROM wait GROUP BY thread_id;"
+
+static struct make_run gpu_ranges(void)
+{
+	static char sql[MAKE_GPU_SQL_BYTES];
+	struct make_run spec = make_run_job(2, 6);
+	struct make_gpu gpu = make_gpu_job();
+
+	spec.transport = LW_TRANSPORT_NCCL;
+	spec.extra_sql = make_gpu_sql(&gpu, NESTED, sql);
+	return spec;
+}
+
 /* The profiler plugin alone: no kernel is known. */
 static struct make_run nccl_only(void)
 {
@@ -467,6 +491,7 @@ static const struct {
 	{"turns_of_5", turns_of_5},
 	{"no_setting", no_setting},
 	{"gpu", gpu},
+	{"gpu_ranges", gpu_ranges},
 	{"nccl_only", nccl_only},
 	{"ranges", ranges},
 };

@@ -233,7 +233,7 @@ static void a_nic_that_goes_before_its_connections_is_said(void **state)
 			continue;
 		n++;
 		assert_non_null(strstr(diag->text,
-			"eth1 (rank 1, 10.0.0.2 on node1) was gone 995 ms after the start of rank 1: connections that left by it were there for another 3 s"));
+			"eth1 (rank 1, 10.0.0.2 on node1) was gone 995 ms after the start of rank 1: connections that left by it were there for another 3.00 s"));
 	}
 	assert_int_equal(n, 1);
 	lw_run_free(run);

@@ -122,7 +122,7 @@ static void communication_on_the_stream_that_computes_is_said(void **state)
 	gpu.comm_stream = MAKE_GPU_COMPUTE_STREAM;
 	assert_says(advise_of(&gpu, 8, NULL, "gpu.stream"),
 		"on rank 0, 100 % of the time in kernels of NCCL is on stream 7");
-	assert_says(said, "at most 8.7 % less (the 3 ms a step that are exposed)");
+	assert_says(said, "at most 8.7 % less (the 3.00 ms a step that are exposed)");
 	/* a little that computes beside it, as what scales gradients does, is no such stream */
 	gpu.comm_stream = MAKE_GPU_COMM_STREAM;
 	assert_string_equal(
@@ -142,8 +142,8 @@ static void copies_that_hold_up_the_host_are_said(void **state)
 	gpu.copy_ns = 3000000;
 	gpu.is_copy_blocking = true;
 	assert_says(advise_of(&gpu, 8, NULL, "gpu.copies"),
-		"rank 0 makes 1 copies between host and device a step (2 MiB, 3 ms) whose call (cudaMemcpyAsync)");
-	assert_says(said, "for 3 ms of that no kernel ran");
+		"rank 0 makes 1 copies between host and device a step (2 MiB, 3.00 ms) whose call (cudaMemcpyAsync)");
+	assert_says(said, "for 3.00 ms of that no kernel ran");
 	assert_says(said, "at most 8.7 % less, its error is not known");
 	gpu.is_copy_blocking = false;
 	assert_string_equal(advise_of(&gpu, 8, NULL, "gpu.copies"), "");
@@ -181,7 +181,7 @@ static void a_gpu_that_waits_for_launches_is_said(void **state)
 	spec.extra_sql = make_gpu_sql(&gpu, NULL, sql);
 	assert_says(
 		advise_spec(&spec, "gpu.idle"), "the GPU of rank 0 waits for the host to launch");
-	assert_says(said, "nothing ran for 90 us on average");
+	assert_says(said, "nothing ran for 90.0 us on average");
 	assert_says(said, "CUDA graphs");
 	assert_null(strstr(said, "something else"));
 	gpu.launch_ns = 150000; /* queued before the GPU was done with the last */
@@ -406,8 +406,8 @@ static void a_protocol_that_the_run_shows_to_be_faster_is_said(void **state)
 
 	(void)state;
 	gpu.has_two_protocols = true;
-	assert_says(advise_of(&gpu, 40, NULL, "gpu.nccl"), "as RING LL in 8 ms");
-	assert_says(said, "as RING LL128 in 4 ms");
+	assert_says(advise_of(&gpu, 40, NULL, "gpu.nccl"), "as RING LL in 8.00 ms");
+	assert_says(said, "as RING LL128 in 4.00 ms");
 	assert_says(said, "If all ran the second way (NCCL_PROTO=LL128)");
 	/* half of the steps, 4 ms in each */
 	assert_says(said, "up to 1.95 ms less a step");
@@ -487,7 +487,7 @@ static void a_slow_link_inside_nccl_is_said_where_it_matters(void **state)
 
 	(void)state;
 	assert_says(advise_ranks(4, &gpu, 12, ring_sql(3000), "gpu.link"),
-		"from rank 1 to rank 2 a message (128 KiB) was on the network for up to 3 ms, on none of the other 3 links");
+		"from rank 1 to rank 2 a message (128 KiB) was on the network for up to 3.00 ms, on none of the other 3 links");
 	assert_says(said, "What that costs a step is not known");
 	assert_false(is_minor);
 	/* two operations of 8 messages that run at once: 200 us of 34 ms */

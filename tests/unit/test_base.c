@@ -47,7 +47,7 @@ static void sizes_are_read_as_people_write_them(void **state)
 
 static void times_survive_format_and_parse(void **state)
 {
-	static const char *const texts[] = {"5 ms", "1.50 s", "200 us", "10 ns", "0 ns"};
+	static const char *const texts[] = {"5.00 ms", "1.50 s", "200 us", "10 ns", "0 ns"};
 	char text[LW_UNIT_TEXT_BYTES];
 	int64_t ns;
 

@@ -211,7 +211,7 @@ static void nobody_is_the_slowest_where_ranks_take_turns(void **state)
 	assert_int_equal(lw_vec_push(&summary.stragglers, straggler(0, 0.44, 4e6)), LW_OK);
 	assert_int_equal(lw_vec_push(&summary.stragglers, straggler(1, 0.56, 2e6)), LW_OK);
 	assert_string_equal(lw_overview_slowest(&summary, text),
-		"Slowest rank: ranks take turns: 1 last in 56 % by 2 ms, 0 in 44 % by 4 ms");
+		"Slowest rank: ranks take turns: 1 last in 56 % by 2.00 ms, 0 in 44 % by 4.00 ms");
 	summary.stragglers.at[1] = straggler(1, 1, 31.8e6);
 	assert_string_equal(lw_overview_slowest(&summary, text),
 		"Slowest rank: 1, last in 100 % of the steps, then 31.8 ms after the first");

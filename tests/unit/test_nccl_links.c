@@ -391,10 +391,10 @@ static void what_carried_it_is_the_connection_of_its_process(void **state)
 	assert_string_equal(lw_nccl_link_name(run, link_from(&links, 2), name), "RDMA");
 	assert_string_equal(lw_nccl_link_name(run, link_from(&links, 0), name), "");
 	assert_says(lw_nccl_moved_text(run, &run->ranks.at[1], 3, true, text),
-		"sent 1 MiB to rank 2 on 2 channels, 16 messages; of one: GPU not ready 5 us, receiver not ready 2 us, on the network 20 us; socket 10.0.0.2:5000");
+		"sent 1 MiB to rank 2 on 2 channels, 16 messages; of one: GPU not ready 5.00 us, receiver not ready 2.00 us, on the network 20.0 us; socket 10.0.0.2:5000");
 	assert_says(lw_nccl_moved_text(run, &run->ranks.at[2], 3, true, text), "; queue pair 77");
 	assert_string_equal(lw_nccl_moved_text(run, &run->ranks.at[2], 3, false, text),
-		"received 1 MiB from rank 1 on 2 channels, 16 messages; of one: asked for and not there 25 us, GPU had not taken it 4 us");
+		"received 1 MiB from rank 1 on 2 channels, 16 messages; of one: asked for and not there 25.0 us, GPU had not taken it 4.00 us");
 	lw_nccl_links_done(&links);
 	lw_run_free(run);
 }
@@ -409,7 +409,7 @@ static void of_several_peers_the_one_with_most_is_said(void **state)
 
 	(void)state;
 	assert_says(lw_nccl_moved_text(run, &run->ranks.at[0], 3, true, text),
-		"sent 1 MiB to rank 1 on 2 channels, 16 messages; of one: GPU not ready 5 us, receiver not ready 2 us, on the network 20 us; likewise 1 more rank");
+		"sent 1 MiB to rank 1 on 2 channels, 16 messages; of one: GPU not ready 5.00 us, receiver not ready 2.00 us, on the network 20.0 us; likewise 1 more rank");
 	assert_says(lw_nccl_moved_text(run, &run->ranks.at[0], 4, true, text),
 		"; likewise 1 more rank; other calls of its group apart");
 	lw_run_free(run);
@@ -453,10 +453,10 @@ static void lines_are_no_wider_than_a_page(void **state)
 	(void)state;
 	assert_non_null(line);
 	assert_says(line,
-		"     0    1     2 MiB      32      5 us     2 us    20 us    25 us     4 us\n");
+		"     0    1     2 MiB      32   5.00 us  2.00 us  20.0 us  25.0 us  4.00 us\n");
 	assert_says(line,
-		"     1    2     2 MiB      32      5 us     2 us   123 ms    25 us     4 us\n");
-	assert_says(line, "     3    0     2 MiB      32      5 us   < 1 us");
+		"     1    2     2 MiB      32   5.00 us  2.00 us   123 ms  25.0 us  4.00 us\n");
+	assert_says(line, "     3    0     2 MiB      32   5.00 us   < 1 us");
 	for (; *line; line += strcspn(line, "\n") + 1)
 		if (strcspn(line, "\n") > 80)
 			fail_msg("%.*s", (int)strcspn(line, "\n"), line);

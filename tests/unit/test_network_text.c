@@ -67,7 +67,7 @@ static void a_device_is_named_with_its_owner(void **state)
 	net_run_add(
 		"INSERT INTO sampler VALUES('tcp_list', 5000000000, 40000000000, 2, 0, 0, 9, 9);");
 	make_text(net_run_analyze(2));
-	assert_says("not TCP (UDP), or too short to be listed (every 40 s)");
+	assert_says("not TCP (UDP), or too short to be listed (every 40.0 s)");
 }
 
 static void who_is_no_rank_may_be_one_that_was_not_recorded(void **state)

@@ -282,12 +282,12 @@ static void what_is_said_of_a_kernel(void **state)
 		assert_true(lw_timeline_gpu_next(&f.timeline, 1, COLUMNS));
 	assert_true(lw_timeline_gpu_line(&f.timeline, 1, text));
 	assert_non_null(strstr(text,
-		"rank 0, GPU 0, stream 20: starts at 547.100 ms (12.8 ms into step 1), takes 8 ms"));
+		"rank 0, GPU 0, stream 20: starts at 547.100 ms (12.8 ms into step 1), takes 8.00 ms"));
 	assert_true(lw_timeline_gpu_line(&f.timeline, 2, text));
-	assert_string_equal(text, "hidden behind computing for 8 ms of that, exposed for 0 ns");
+	assert_string_equal(text, "hidden behind computing for 8.00 ms of that, exposed for 0 ns");
 	assert_true(lw_timeline_gpu_line(&f.timeline, 3, text));
 	assert_non_null(strstr(text,
-		"launched by cudaLaunchKernel, thread 200, at 547.080 ms, 20 us before it began"));
+		"launched by cudaLaunchKernel, thread 200, at 547.080 ms, 20.0 us before it began"));
 	assert_true(lw_timeline_gpu_line(&f.timeline, 4, text));
 	assert_non_null(strstr(text,
 		"NCCL allreduce, 3.82 MiB, RING LL, 8 channels; told by the profiler plugin"));
@@ -317,10 +317,10 @@ static void details_say_what_proxies_moved(void **state)
 	assert_true(lw_timeline_gpu_next(&f.timeline, 1, COLUMNS));
 	assert_true(lw_timeline_gpu_line(&f.timeline, 5, text));
 	assert_string_equal(text,
-		"sent 64 KiB to rank 1 on 1 channel, 1 message; of one: GPU not ready 5 us, receiver not ready 2 us, on the network 20 us");
+		"sent 64 KiB to rank 1 on 1 channel, 1 message; of one: GPU not ready 5.00 us, receiver not ready 2.00 us, on the network 20.0 us");
 	assert_true(lw_timeline_gpu_line(&f.timeline, 6, text));
 	assert_string_equal(text,
-		"received 64 KiB from rank 1 on 1 channel, 1 message; of one: asked for and not there 25 us, GPU had not taken it 4 us");
+		"received 64 KiB from rank 1 on 1 channel, 1 message; of one: asked for and not there 25.0 us, GPU had not taken it 4.00 us");
 	assert_true(lw_timeline_gpu_line(&f.timeline, 7, text));
 	assert_non_null(strstr(text, "ncclDevKernel"));
 	assert_false(lw_timeline_gpu_line(&f.timeline, 8, text));
@@ -356,7 +356,7 @@ static void details_of_a_collective_say_it_too(void **state)
 	assert_int_equal(lw_lanes_init(&timeline.lanes, run), LW_OK);
 	for (size_t n = 0; lw_timeline_details_line(&timeline, n, text); n++) {
 		n_sent += !strcmp(text,
-			"sent 64 KiB to 1 of its communicator on 1 channel, 1 message; of one: GPU not ready 5 us, receiver not ready 2 us, on the network 20 us");
+			"sent 64 KiB to 1 of its communicator on 1 channel, 1 message; of one: GPU not ready 5.00 us, receiver not ready 2.00 us, on the network 20.0 us");
 		n_received += strstr(text, "received 64 KiB from 1 of its") != NULL;
 	}
 	assert_int_equal(n_sent, 1);

@@ -35,7 +35,7 @@ static void sizes_that_print_alike_are_told_to_the_byte(void **state)
 	(void)state;
 	assert_int_equal(lw_cells_resize(&cells, 46, 6), LW_OK);
 	assert_int_equal(lw_cost_sizes(lw_pane_whole(&cells), &fitted, 0), 5);
-	assert_string_equal(line(&cells, 1), "     1000 B      3     1 ms     1 ms   +0.0%");
+	assert_string_equal(line(&cells, 1), "     1000 B      3  1.00 ms  1.00 ms   +0.0%");
 	assert_non_null(strstr(line(&cells, 2), "  1048576 B"));
 	assert_non_null(strstr(line(&cells, 3), "  1050000 B"));
 	assert_non_null(strstr(line(&cells, 4), "      2 MiB"));

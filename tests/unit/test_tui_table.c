@@ -228,8 +228,8 @@ static void rows_that_do_not_fit_are_told_by_a_sign_that_covers_no_figure(void *
 	assert_int_equal(lw_cells_resize(&cells, 36, 4), LW_OK);
 	open_table(&table, 9);
 	lw_table_draw(&table, lw_pane_whole(&cells));
-	assert_string_equal(line(&cells, 1), ">beta          2 ms  ######   row 0");
-	assert_string_equal(line(&cells, 3), " a \"b\", c      5 ms  ######   row 2v");
+	assert_string_equal(line(&cells, 1), ">beta       2.00 ms  ######   row 0");
+	assert_string_equal(line(&cells, 3), " a \"b\", c   5.00 ms  ######   row 2v");
 	press(&table, LW_REQUEST_BOTTOM, 0, 0, 4);
 	lw_cells_clear(&cells);
 	lw_table_draw(&table, lw_pane_whole(&cells));
@@ -239,7 +239,7 @@ static void rows_that_do_not_fit_are_told_by_a_sign_that_covers_no_figure(void *
 	lw_cells_clear(&cells);
 	open_table(&table, 3);
 	lw_table_draw(&table, lw_pane_whole(&cells));
-	assert_string_equal(line(&cells, 3), " a \"b\", c      5 ms  #######   row 2");
+	assert_string_equal(line(&cells, 3), " a \"b\", c   5.00 ms  #######   row 2");
 	lw_table_done(&table);
 	lw_cells_free(&cells);
 }
@@ -363,7 +363,7 @@ static void csv_has_numbers_quotes_and_no_bars(void **state)
 		"gamma,,row 4\n");
 	press(&table, LW_REQUEST_SORT, 0, 0, 10);
 	press(&table, LW_REQUEST_SORT, 0, 0, 10); /* as sorted */
-	check_written(copy, &table, "a \"b\", c\t5 ms\trow 2");
+	check_written(copy, &table, "a \"b\", c\t5.00 ms\trow 2");
 	lw_table_done(&table);
 }
 
