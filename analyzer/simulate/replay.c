@@ -434,9 +434,9 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 		share_otherwise(replay, &job, &prediction, raw_ns, sorted, step_ns);
 	lw_doubt_ranks(n_doublings, &prediction);
 	lw_doubt_cores(replay, &prediction);
-	/* some of what is recorded as computing may have been waiting for cores */
+	/* some of what is recorded as computing may have been waiting for cores; repeats differ */
 	prediction.least_ns =
-		lw_least_step_ns(&job.input, sorted) -
+		(1 - repeat_frac) * lw_least_step_ns(&job.input, sorted) -
 		(prediction.is_recorded ? 0 : replay->core_wait_ns * prediction.n_passes);
 	prediction.least_ns = fmin(fmax(prediction.least_ns, 0), prediction.step_ns.value);
 	prediction.step_ns.low = fmax(prediction.step_ns.low, prediction.least_ns);
