@@ -135,6 +135,30 @@ static const struct barrier *find_barrier(char *const *word)
 	return NULL;
 }
 
+/* "-mca plm_rsh_agent ssh", "-launcher ssh": what mpirun itself uses, and gets the environment across. */
+static bool is_value(const char *before)
+{
+	static const char *const ends[] = {"agent", "launcher", "bootstrap"};
+	size_t n = strlen(before);
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (n >= strlen(ends[i]) && !strcmp(before + n - strlen(ends[i]), ends[i]))
+			return true;
+	return false;
+}
+
+/* What follows a program are its arguments. */
+static bool is_program(const char *word)
+{
+	struct lw_probe probe;
+
+	if (*word == '-' || strchr(word, '=') || is_starter(word))
+		return false;
+	lw_probe_command(word, &probe);
+	return probe.kind == LW_PROBE_SCRIPT || probe.kind == LW_PROBE_DYNAMIC ||
+	       probe.kind == LW_PROBE_STATIC;
+}
+
 /* "LD_PRELOAD=" behind env or mpirun -x: in place of ours. */
 static bool replaces_ours(const char *word)
 {
@@ -149,7 +173,9 @@ static bool find_in_the_way(const struct lw_doctor_patient *patient,
 
 	*ret_is_elsewhere = false;
 	for (char **word = patient->command; word && *word && is_command; word++) {
-		const struct barrier *barrier = find_barrier(word);
+		bool is_first = word == patient->command;
+		const struct barrier *barrier =
+			is_first || !is_value(word[-1]) ? find_barrier(word) : NULL;
 
 		if (barrier) {
 			*ret_is_elsewhere = barrier->is_elsewhere;
@@ -163,10 +189,10 @@ static bool find_in_the_way(const struct lw_doctor_patient *patient,
 				*word);
 			return true;
 		}
-		if (word == patient->command)
+		if (is_first)
 			is_command = is_starter(*word);
-		else
-			is_command = !lw_doctor_is_python(*word);
+		else if (!is_value(word[-1]))
+			is_command = !is_program(*word);
 	}
 	return false;
 }

@@ -185,14 +185,16 @@ def what_is_in_the_way(folder):
             (("env", "-i"), "no", "clears the environment"), (("env", "-u", "LD_PRELOAD"), "no", "takes LD_PRELOAD out"),
             (("env", "-u", "DISPLAY"), "yes", ""), (("env", "A=B"), "yes", ""), (("nice", "env", "-i"), "no", "clears"),
             (("srun", "--export=NONE"), "no", "--export=ALL"), (("srun", "--export", "A,B"), "no", "--export=ALL"),
+            (("mpirun", "-mca", "plm_rsh_agent", "ssh", "-np", "2"), "yes", ""), (("mpirun", "-launcher", "ssh"), "yes", ""),
             (("srun", "--export=ALL,A=B"), "yes", ""), (("srun", "-n", "4"), "yes", ""),
             (("singularity", "exec", "--cleanenv", "i.sif"), "no", "container"), (("apptainer", "exec", "i.sif"), "unsure", "--bind")):
         checks = doctor(*words, PYTHON, "t.py", code=1 if verdict == "no" else 0, PATH=fakes)
         told = checks["reach"]
         assert told["verdict"] == verdict and part in told["text"], (words, told)
-        is_elsewhere = any(word in words for word in ("docker", "podman", "kubectl", "ssh", "singularity", "apptainer"))
+        is_elsewhere = verdict != "yes" and any(word in words for word in ("docker", "podman", "kubectl", "ssh", "singularity", "apptainer"))
         assert ("horovod" in checks) == (not is_elsewhere), (words, sorted(checks))
     assert doctor(build(folder, "own"), "docker", "env", "-i", PATH=fakes)["reach"]["verdict"] == "yes"  # arguments of a program
+    assert doctor("mpirun", "-np", "2", build(folder, "own"), "--by", "ssh", PATH=fakes)["reach"]["verdict"] == "yes"
     assert doctor(PYTHON, "t.py", "-i", "env", "LD_PRELOAD=", PATH=fakes)["reach"]["verdict"] == "yes"
 
 
