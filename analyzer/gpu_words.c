@@ -43,14 +43,66 @@ const char *lw_gpu_compute_words(const struct lw_run *run)
 			has_host |= step->time_source == LW_TIME_FROM_HOST &&
 				    step->compute_ns != LW_NS_UNKNOWN && !step->excluded;
 	if (!lw_gpu_is_time(run))
-		return "compute: from resuming to the next wait of the training thread (no GPU records);"
-		       " exposed: it waits for gradients; hidden: communication while it computes.";
+		return run->is_plain
+			       ? "compute: from resuming to the next wait of the training thread (no GPU records);"
+				 " exposed: it waits for operations; hidden: communication while it computes."
+			       : "compute: from resuming to the next wait of the training thread (no GPU records);"
+				 " exposed: it waits for gradients; hidden: communication while it computes.";
 	if (has_host)
-		return "compute: a kernel computes on the rank's GPU, and of ranks without GPU records,"
-		       " from resuming to the next wait of the training thread; exposed: a gradient is on"
-		       " its way without it; hidden: at the same time.";
-	return "compute: a kernel computes on the rank's GPU; exposed: none does, and a gradient is on"
-	       " its way, from queued to reduced; hidden: both; idle: neither.";
+		return run->is_plain
+			       ? "compute: a kernel computes on the rank's GPU, and of ranks without GPU records,"
+				 " from resuming to the next wait of the training thread; exposed: an operation is"
+				 " on its way without it; hidden: at the same time."
+			       : "compute: a kernel computes on the rank's GPU, and of ranks without GPU records,"
+				 " from resuming to the next wait of the training thread; exposed: a gradient is on"
+				 " its way without it; hidden: at the same time.";
+	return run->is_plain
+		       ? "compute: a kernel computes on the rank's GPU; exposed: none does, and an operation"
+			 " is ready or runs; hidden: both; idle: neither."
+		       : "compute: a kernel computes on the rank's GPU; exposed: none does, and a gradient is on"
+			 " its way, from queued to reduced; hidden: both; idle: neither.";
+}
+
+const struct lw_phase_words *lw_gpu_phase_words(const struct lw_run *run)
+{
+	static const struct lw_phase_words of_framework = {
+		"The phases of its gradients (fused work once; phases overlap each other)",
+		"NEGOTIATE: some rank has the gradient, another does not yet, or they are agreeing."
+		" WAIT: all have it, but the cycle has not come, or earlier operations run."
+		" ALLREDUCE: in the collective; entry: before the last rank had entered it."
+		" MISC: copies into and out of the fusion buffer, set-up.",
+		"for slower ranks and to agree", "for the cycle or behind other operations",
+		"in copies and set-up"};
+	static const struct lw_phase_words of_gpu = {
+		"The phases of its operations (phases overlap each other)",
+		"NEGOTIATE: nobody agrees on operations without a framework."
+		" WAIT: ready, but the one before it on its stream still runs."
+		" ALLREDUCE: in the operation, of whichever kind; entry: before the last rank had entered it."
+		" MISC: ready, but its kernel does not run yet: launching, or waiting for the device.",
+		"for slower ranks", "behind other operations",
+		"launching, or waiting for the device"};
+	static const struct lw_phase_words of_host = {
+		"The phases of its operations (phases overlap each other)",
+		"NEGOTIATE: nobody agrees on operations without a framework."
+		" WAIT: ready, but earlier operations run."
+		" ALLREDUCE: in the operation, of whichever kind; entry: before the last rank had entered it."
+		" MISC: whatever else an operation takes.",
+		"for slower ranks", "behind other operations", "before or after an operation"};
+
+	if (!run->is_plain)
+		return &of_framework;
+	return lw_gpu_is_time(run) ? &of_gpu : &of_host;
+}
+
+bool lw_gpu_has_several(const struct lw_run *run)
+{
+	const struct lw_rank *rank;
+
+	lw_vec_foreach (rank, &run->ranks)
+		for (size_t i = 1; i < rank->gpu.streams.n; i++)
+			if (rank->gpu.streams.at[i].device != rank->gpu.streams.at[0].device)
+				return true;
+	return false;
 }
 
 /* By the names of hooks, and of importers. */

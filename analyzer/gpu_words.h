@@ -20,6 +20,18 @@ enum { LW_GPU_TEXT_BYTES = 512 };
 /** lw_gpu_compute_words() - what compute, exposed and hidden of this run are, for below a table of them. */
 const char *lw_gpu_compute_words(const struct lw_run *run);
 
+struct lw_phase_words {
+	const char *title;               /* of a table of them */
+	const char *phases;              /* what each is, for below it */
+	const char *agree, *wait, *misc; /* "490 us ...", of the exposed time */
+};
+
+/** lw_gpu_phase_words() - what the phases are: of gradients, of operations without a framework, of those on a GPU. */
+const struct lw_phase_words *lw_gpu_phase_words(const struct lw_run *run);
+
+/** lw_gpu_has_several() - some rank uses several GPUs, whose work counts as that of one. */
+bool lw_gpu_has_several(const struct lw_run *run);
+
 /** lw_gpu_source_text() - the @i-th of those that tell of GPUs and NCCL, and how it fared. Return: @text, NULL: past the last. */
 const char *lw_gpu_source_text(const struct lw_run *run, size_t i, char text[LW_GPU_TEXT_BYTES]);
 

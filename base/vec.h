@@ -5,6 +5,7 @@
  *	lw_vec(struct thing) things = {0};
  *	if (lw_vec_push(&things, thing) < 0)    // LW_ERR_NOMEM, vector unchanged
  *		...
+ *	lw_vec_bisect(first, things.n, i, things.at[i].key < key);
  *	lw_vec_free(&things);
  */
 #ifndef LAPWING_BASE_VEC_H
@@ -39,6 +40,22 @@
 
 #define lw_vec_foreach(item, vec)                                                                  \
 	for ((item) = (vec)->at; (item) && (item) < (vec)->at + (vec)->n; (item)++)
+
+/* Binary search: @ret_first is the first of @n_items in order for which @is_before, an expression of the index @i, is false; @n_items: none. */
+#define lw_vec_bisect(ret_first, n_items, i, is_before)                                            \
+	do {                                                                                       \
+		size_t low_ = 0, high_ = (n_items);                                                \
+                                                                                                   \
+		while (low_ < high_) {                                                             \
+			size_t i = low_ + (high_ - low_) / 2;                                      \
+                                                                                                   \
+			if (is_before)                                                             \
+				low_ = i + 1;                                                      \
+			else                                                                       \
+				high_ = i;                                                         \
+		}                                                                                  \
+		(ret_first) = low_;                                                                \
+	} while (0)
 
 static inline int lw_vec_reserve_(void **at, size_t *capacity, size_t wanted, size_t item_bytes)
 {

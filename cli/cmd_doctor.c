@@ -23,39 +23,6 @@ static const char *const verdict_names[] = {"yes", "no", "unsure"};
 
 /* ---- the questions ------------------------------------------------------------------------------- */
 
-static void check_reach(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer)
-{
-	const struct lw_probe *program = &patient->program;
-	const char *name = program->path;
-
-	if (patient->launcher.kind == LW_PROBE_MISSING) {
-		lw_doctor_say(answer, LW_DOCTOR_NO, "%s: no such command", patient->command[0]);
-		return;
-	}
-	switch (program->kind) {
-	case LW_PROBE_MISSING:
-	case LW_PROBE_NOT_EXECUTABLE:
-	case LW_PROBE_OTHER:
-		lw_doctor_say(answer, LW_DOCTOR_NO, "%s: not a program", name);
-		return;
-	case LW_PROBE_STATIC:
-		lw_doctor_say(answer, LW_DOCTOR_NO,
-			"%s is linked statically: nothing can be preloaded into it", name);
-		return;
-	case LW_PROBE_LIBRARY:
-	case LW_PROBE_SCRIPT:
-	case LW_PROBE_DYNAMIC:
-		break;
-	}
-	if (program->is_privileged || patient->launcher.is_privileged)
-		lw_doctor_say(answer, LW_DOCTOR_NO,
-			"%s runs with another user's rights: the loader ignores LD_PRELOAD",
-			program->is_privileged ? name : patient->launcher.path);
-	else
-		lw_doctor_say(answer, LW_DOCTOR_YES, "%s takes LD_PRELOAD%s%s", name,
-			patient->python[0] ? ", Python is " : "", patient->python);
-}
-
 static void check_horovod(const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer)
 {
 	size_t n_vtables, n_execute;
@@ -149,7 +116,7 @@ enum check_kind {
 	OF_JOB = 2,   /* is not asked without a command */
 	STARTS = 4,   /* a yes: there is something for which a process is traced */
 	FOLLOWS = 8,  /* a hook that sees processes that are traced, and makes none of them so */
-	OF_HOOK = 16, /* is not asked of a command that is not there */
+	OF_HOOK = 16, /* is not asked of a command that is not there, or not on this host's files */
 };
 
 static const struct check {
@@ -163,7 +130,7 @@ static const struct check {
 	{"left", "Are earlier runs stored?", OF_HOST, lw_doctor_check_left},
 	{"preload", "Is LD_PRELOAD free?", OF_HOST, lw_doctor_check_preload},
 	{"cores", "A core for each rank?", OF_JOB, lw_doctor_check_cores},
-	{"reach", "Does LD_PRELOAD reach it?", MUST | OF_JOB, check_reach},
+	{"reach", "Does LD_PRELOAD reach it?", MUST | OF_JOB, lw_doctor_check_reach},
 	{"horovod", "Horovod hook", OF_JOB | OF_HOOK | STARTS, check_horovod},
 	{"mpi", "MPI hook", OF_JOB | OF_HOOK | STARTS, check_mpi},
 	{"gloo", "Gloo hook", OF_JOB | OF_HOOK | STARTS, check_gloo},
@@ -185,7 +152,8 @@ static bool is_asked(const struct check *check, const struct lw_doctor_patient *
 {
 	if (!patient->command)
 		return !(check->kind & OF_JOB);
-	return !(check->kind & OF_HOOK) || patient->launcher.kind != LW_PROBE_MISSING;
+	return !(check->kind & OF_HOOK) ||
+	       (patient->launcher.kind != LW_PROBE_MISSING && !lw_doctor_is_elsewhere(patient));
 }
 
 /* Of a process that merely has them nothing is recorded. */

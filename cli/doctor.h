@@ -2,7 +2,7 @@
 /*
  * doctor.h - what the checks of `lapwing doctor` share: the patient, and what a check answers.
  *
- * doctor_patient.c finds out what the command is; doctor_host.c asks about this host, doctor_network.c about its
+ * doctor_patient.c finds out what the command is; doctor_reach.c whether LD_PRELOAD reaches it; doctor_host.c asks about this host, doctor_network.c about its
  * network, doctor_gpu.c about its GPUs, doctor_nccl.c about NCCL; cmd_doctor.c asks about the other hooks, and prints.
  */
 #ifndef LAPWING_CLI_DOCTOR_H
@@ -64,6 +64,13 @@ const char *lw_doctor_variable(const struct lw_doctor_patient *patient, const ch
 
 /** lw_doctor_is_python() - @path names an interpreter of Python. */
 bool lw_doctor_is_python(const char *path);
+
+/** lw_doctor_is_elsewhere() - it runs in a container or on another host: the files here are not those that it has. */
+bool lw_doctor_is_elsewhere(const struct lw_doctor_patient *patient);
+
+/** lw_doctor_check_reach() - does LD_PRELOAD reach the program, past what starts it? */
+void lw_doctor_check_reach(
+	const struct lw_doctor_patient *patient, struct lw_doctor_answer *answer);
 
 /* Of this host. */
 void lw_doctor_check_library(

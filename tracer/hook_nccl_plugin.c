@@ -96,7 +96,7 @@ static void report(unsigned version)
 }
 
 /* @facts: key 0 = this version does not tell of the communicator yet */
-static int open_context(
+int lw_nccl_plugin_open(
 	unsigned version, void **ret_context, int *mask, const struct lw_nccl_comm_facts *facts)
 {
 	struct context *context = NULL;
@@ -121,7 +121,7 @@ static int open_context(
 	return 0;
 }
 
-static int finalize(void *at)
+int lw_nccl_plugin_finalize(void *at)
 {
 	struct context *context = context_of(at);
 	struct lw_nccl_comm *comm;
@@ -328,7 +328,7 @@ static uint64_t (*const starts[])(struct call *call) = {start_group, start_task,
 	start_proxy, start_step, start_nothing, start_proxy, start_net, start_group_api, start_api,
 	start_api, start_launch, start_task, start_nothing, start_nothing};
 
-static int start(unsigned version, void *at, void **ret_handle, const void *event)
+int lw_nccl_plugin_start(unsigned version, void *at, void **ret_handle, const void *event)
 {
 	struct call call = {.context = context_of(at), .version = version};
 	uint64_t handle = none();
@@ -366,7 +366,7 @@ static void stop_launch(uint64_t handle)
 	lw_nccl_launch_end();
 }
 
-static int stop(void *at)
+int lw_nccl_plugin_stop(void *at)
 {
 	uint64_t handle = (uint64_t)(uintptr_t)at;
 
@@ -398,7 +398,7 @@ static int stop(void *at)
 	return 0;
 }
 
-static int change(unsigned version, void *at, int state, const void *arguments)
+int lw_nccl_plugin_change(unsigned version, void *at, int state, const void *arguments)
 {
 	uint64_t handle = (uint64_t)(uintptr_t)at;
 	unsigned kind = lw_nccl_handle_kind(handle);
@@ -456,66 +456,3 @@ void lw_nccl_plugin_missing(int version)
 	else
 		lw_hook_report("nccl_plugin", LW_HOOK_ABSENT, 0, "NCCL did not load it");
 }
-
-/* ---- what NCCL looks up: a table of each version -------------------------------------------------------------- */
-
-typedef void (*logger)(void); /* ncclDebugLogger_t: never called */
-
-static const struct lw_nccl_comm_facts not_known = {.rank = -1};
-
-#define ADAPTERS(version)                                                                          \
-	static int start_v##version(void *context, void **ret_handle, void *event)                 \
-	{                                                                                          \
-		return start(version, context, ret_handle, event);                                 \
-	}                                                                                          \
-	static int change_v##version(void *handle, int state, void *arguments)                     \
-	{                                                                                          \
-		return change(version, handle, state, arguments);                                  \
-	}
-
-/* v1 to v3 do not say which communicator it is for; v4 and v5 do, in different orders. */
-#define INIT_OLD(version)                                                                          \
-	static int init_v##version(void **context, int *mask)                                      \
-	{                                                                                          \
-		return open_context(version, context, mask, &not_known);                           \
-	}
-#define INIT_OF(version, ...)                                                                      \
-	static int init_v##version(__VA_ARGS__, int n_ranks, int rank, logger log)                 \
-	{                                                                                          \
-		const struct lw_nccl_comm_facts facts = {                                          \
-			.key = hash, .size = n_ranks, .rank = rank};                               \
-                                                                                                   \
-		(void)name, (void)n_nodes, (void)log;                                              \
-		return open_context(version, context, mask, &facts);                               \
-	}
-
-#define TABLE(version, ...)                                                                        \
-	extern const struct profiler_v##version {                                                  \
-		const char *name;                                                                  \
-		int (*init)(__VA_ARGS__);                                                          \
-		int (*start_event)(void *context, void **ret_handle, void *event);                 \
-		int (*stop_event)(void *handle);                                                   \
-		int (*record_event_state)(void *handle, int state, void *arguments);               \
-		int (*finalize)(void *context);                                                    \
-	} ncclProfiler_v##version;                                                                 \
-	LW_EXPORT const struct profiler_v##version ncclProfiler_v##version = {                     \
-		"lapwing", init_v##version, start_v##version, stop, change_v##version, finalize};
-
-INIT_OLD(1)
-INIT_OLD(2)
-INIT_OLD(3)
-INIT_OF(4, void **context, int *mask, const char *name, uint64_t hash, int n_nodes)
-INIT_OF(5, void **context, uint64_t hash, int *mask, const char *name, int n_nodes)
-INIT_OF(6, void **context, uint64_t hash, int *mask, const char *name, int n_nodes)
-ADAPTERS(1)
-ADAPTERS(2)
-ADAPTERS(3)
-ADAPTERS(4)
-ADAPTERS(5)
-ADAPTERS(6)
-TABLE(1, void **, int *)
-TABLE(2, void **, int *)
-TABLE(3, void **, int *)
-TABLE(4, void **, int *, const char *, uint64_t, int, int, int, logger)
-TABLE(5, void **, uint64_t, int *, const char *, int, int, int, logger)
-TABLE(6, void **, uint64_t, int *, const char *, int, int, int, logger)

@@ -60,6 +60,18 @@ struct lw_nccl_change {
 	int64_t now_ns;
 };
 
+/* ---- hook_nccl_plugin.c, for the tables of nccl_tables.c: of all versions ---------------------------------- */
+
+/** lw_nccl_plugin_open() - a communicator begins. @mask: NCCL's own, which events it tells of. */
+int lw_nccl_plugin_open(
+	unsigned version, void **ret_context, int *mask, const struct lw_nccl_comm_facts *facts);
+
+/* Return: ncclSuccess. */
+int lw_nccl_plugin_start(unsigned version, void *at, void **ret_handle, const void *event);
+int lw_nccl_plugin_stop(void *at);
+int lw_nccl_plugin_change(unsigned version, void *at, int state, const void *arguments);
+int lw_nccl_plugin_finalize(void *at);
+
 /* ---- nccl_proxy.c ------------------------------------------------------------------------------------ */
 
 /**

@@ -169,7 +169,7 @@ static void draw_sentences(const struct lw_run *run, struct lw_pane pane, int y)
 	draw_words(pane, y, "looks like", lw_net_rows_note(run, note), "");
 	draw_words(pane, y + 1, "slow link", lw_net_slow_text(run, words),
 		is_way_known(run) ? "none that can be told, of those whose rate is known"
-				  : "not known: of fewer than two ranks the way out is known");
+				  : "not known: the ways out of fewer than two ranks are known");
 	if (run->network.slow_rank != LW_NONE)
 		lw_pane_restyle(pane, 1, y + 1, pane.width - 2, LW_STYLE_WARN);
 	draw_words(

@@ -241,7 +241,8 @@ const char *lw_timeline_ranges_text(
 	const struct lw_timeline *timeline, size_t rank, int64_t at_ns, uint32_t tid);
 
 /**
- * lw_timeline_ranges_find() - go to the next (@by 1) or the one before (-1) of the selected rank's ranges whose names hold @text.
+ * lw_timeline_ranges_find() - go to the next (@by 1; 0: or one at the cursor) or the one before (-1) of all ranks' ranges and marks
+ * whose names hold @text. Selects its rank.
  * Return: what is found, in words: valid until the next call. NULL: there is none.
  */
 const char *lw_timeline_ranges_find(

@@ -274,6 +274,8 @@ static void say_rates(
 	enum lw_capacity_from from;
 	double full = lw_nic_full(&timeline->lanes.nic, run, timeline->rank, &from);
 	double per_s = at.looked_ns ? 1e9 / (double)at.looked_ns : 0;
+	/* lanes are looked at in columns, the cursor at one look: that may be more than any column */
+	double most = from == LW_CAPACITY_NONE ? fmax(full, fmax(at.out, at.in) * per_s) : full;
 	bool is_both = from == LW_CAPACITY_NONE || from == LW_CAPACITY_SPEED;
 	int n = snprintf(text, LW_TIMELINE_TEXT_BYTES, "%.32s, %s%s: ", label_of(timeline, lane),
 		lw_ns_exact((double)lane->resolution_ns, every), again_text(at.again, again));
@@ -284,10 +286,10 @@ static void say_rates(
 	else if (full > 0 && is_both)
 		snprintf(text + n, LW_TIMELINE_TEXT_BYTES - (size_t)n,
 			"out %s %.0f %%, in %s %.0f %% of %s %s",
-			lw_rate_format(at.out * per_s, rate[0]), 100 * at.out * per_s / full,
-			lw_rate_format(at.in * per_s, rate[1]), 100 * at.in * per_s / full,
+			lw_rate_format(at.out * per_s, rate[0]), 100 * at.out * per_s / most,
+			lw_rate_format(at.in * per_s, rate[1]), 100 * at.in * per_s / most,
 			from != LW_CAPACITY_NONE ? "capacity" : "the most seen,",
-			lw_rate_format(full, rate[2]));
+			lw_rate_format(most, rate[2]));
 	else if (full > 0)
 		snprintf(text + n, LW_TIMELINE_TEXT_BYTES - (size_t)n,
 			"out %s %.0f %% of capacity %s, in %s",

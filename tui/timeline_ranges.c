@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "schema/event.h"
 #include "tui/timeline.h"
 
 enum { MOST_SHOWN = 3, NAME_BYTES = 60 };
@@ -28,14 +29,12 @@ static const char ranges_sql[] =
 	" AND (?3 = 0 OR t.tid = ?3) AND s.text NOT GLOB 'NCCL/*' AND s.text NOT GLOB 'HorovodOps/*'"
 	" AND t.tid > 0 ORDER BY r.start_ns DESC, r.seq DESC LIMIT 4";
 
-/* Marks, too; the one after a time, or the one before. */
-#define FIND_SQL(compare, order)                                                                   \
-	"SELECT r.start_ns, r.end_ns, t.tid, s.text, r.op FROM range r"                            \
-	" JOIN thread t ON t.id = r.thread_id JOIN string s ON s.id = r.name_id"                   \
-	" WHERE t.process_id = ?1 AND r.op > 1 AND r.start_ns " compare " ?2"                      \
-	" AND instr(lower(s.text), lower(?3)) > 0 AND t.tid > 0 ORDER BY r.start_ns " order        \
-	", r.seq " order " LIMIT 1"
-static const char next_sql[] = FIND_SQL(">", ""), before_sql[] = FIND_SQL("<", "DESC");
+/* Marks, too. Names are few: they are looked at first. */
+static const char find_sql[] =
+	"SELECT t.process_id, r.start_ns, r.end_ns, t.tid, s.text, r.op FROM range r"
+	" JOIN thread t ON t.id = r.thread_id JOIN string s ON s.id = r.name_id"
+	" WHERE r.op > 1 AND r.end_ns >= r.start_ns AND t.tid > 0"
+	" AND r.name_id IN (SELECT id FROM string WHERE instr(lower(text), lower(?1)) > 0)";
 
 static size_t add_name(char *text, size_t n, size_t i, const char *name)
 {
@@ -109,50 +108,129 @@ const char *lw_timeline_ranges_text(
 	return answer->text;
 }
 
-/* Return: there is one. @ret_at_ns: its start. */
-static bool find(const struct lw_timeline *timeline, const char *text, int by, int64_t from_ns,
-	int64_t *ret_at_ns)
+/* ---- find --------------------------------------------------------------------------------------- */
+
+struct found { /* a range, or a mark */
+	bool is_there;
+	size_t rank;
+	int64_t at_ns, length_ns; /* on the timeline */
+	int64_t tid;
+	bool is_mark;
+	char name[101];
+};
+
+struct search {
+	const struct lw_timeline *timeline;
+	int by;
+	struct found best, last; /* the next one, and where there is none, the first of all */
+};
+
+/* By time, and of one time by rank. */
+static bool is_after(const struct found *a, int64_t at_ns, size_t rank)
 {
-	const struct lw_run *run = timeline->lanes.run;
-	const struct lw_rank *rank = &run->ranks.at[timeline->rank];
-	int64_t origin_ns = timeline->lanes.ranks[timeline->rank].origin_ns, start_ns, end_ns;
-	char *found = timeline->ranges->found, length[LW_UNIT_TEXT_BYTES];
-	bool is_found = false;
+	return a->at_ns > at_ns || (a->at_ns == at_ns && a->rank > rank);
+}
+
+/* The nearest to the cursor on the side of @by; what begins at it is the next one of a new search. */
+static bool is_ahead(const struct search *search, const struct found *one)
+{
+	const struct lw_timeline *timeline = search->timeline;
+
+	if (search->by == 0)
+		return one->at_ns >= timeline->cursor_ns;
+	if (search->by > 0)
+		return is_after(one, timeline->cursor_ns, timeline->rank);
+	return one->at_ns < timeline->cursor_ns ||
+	       (one->at_ns == timeline->cursor_ns && one->rank < timeline->rank);
+}
+
+static void keep_if_nearer(const struct search *search, const struct found *one, struct found *best)
+{
+	bool is_later = best->is_there && is_after(one, best->at_ns, best->rank);
+
+	if (!best->is_there || (search->by < 0 ? is_later : is_after(best, one->at_ns, one->rank)))
+		*best = *one;
+}
+
+/* Return: run->ranks.n, of no rank. */
+static size_t rank_of_process(const struct lw_run *run, size_t store, int64_t process_id)
+{
+	size_t r = 0;
+
+	while (r < run->ranks.n && ((size_t)run->ranks.at[r].store != store ||
+					   run->ranks.at[r].process_id != process_id))
+		r++;
+	return r;
+}
+
+/* Of one store, a pass over its ranges. */
+static void search_store(struct search *search, size_t store, const char *text)
+{
+	const struct lw_run *run = search->timeline->lanes.run;
+	struct found one = {.is_there = true, .rank = run->ranks.n};
+	int64_t process_id = 0;
 	sqlite3_stmt *row;
 
-	if (lw_store_prepare(run->stores.at[rank->store], by > 0 ? next_sql : before_sql, &row) < 0)
-		return false;
-	sqlite3_bind_int64(row, 1, rank->process_id);
-	sqlite3_bind_int64(row, 2, from_ns);
-	sqlite3_bind_text(row, 3, text, -1, SQLITE_TRANSIENT);
-	if (lw_store_step(run->stores.at[rank->store], row) == 1) {
-		start_ns = sqlite3_column_int64(row, 0);
-		end_ns = sqlite3_column_int64(row, 1);
-		is_found = end_ns >= start_ns;
-		*ret_at_ns = start_ns - origin_ns;
-		snprintf(found, LW_TIMELINE_TEXT_BYTES,
-			"range \"%.100s\", thread %lld, from %.3f ms on for %s",
-			lw_store_column_text(row, 3), (long long)sqlite3_column_int64(row, 2),
-			(double)(start_ns - origin_ns) / (double)LW_NS_PER_MS,
-			lw_ns_format((double)(end_ns - start_ns), length));
+	if (lw_store_prepare(run->stores.at[store], find_sql, &row) < 0)
+		return;
+	sqlite3_bind_text(row, 1, text, -1, SQLITE_TRANSIENT);
+	while (lw_store_step(run->stores.at[store], row) == 1) {
+		int64_t start_ns = sqlite3_column_int64(row, 1), op = sqlite3_column_int64(row, 5);
+
+		if (one.rank == run->ranks.n || process_id != sqlite3_column_int64(row, 0)) {
+			process_id = sqlite3_column_int64(row, 0);
+			one.rank = rank_of_process(run, store, process_id);
+		}
+		if (one.rank == run->ranks.n)
+			continue;
+		one.at_ns = start_ns - search->timeline->lanes.ranks[one.rank].origin_ns;
+		one.length_ns = sqlite3_column_int64(row, 2) - start_ns;
+		one.tid = sqlite3_column_int64(row, 3);
+		one.is_mark = op == LW_MARK_POINT || op == LW_MARK_NVTX_POINT;
+		snprintf(one.name, sizeof(one.name), "%.100s", lw_store_column_text(row, 4));
+		if (is_ahead(search, &one))
+			keep_if_nearer(search, &one, &search->best);
+		keep_if_nearer(search, &one, &search->last);
 	}
 	sqlite3_finalize(row);
-	return is_found;
+}
+
+static void say_found(const struct lw_run *run, const struct found *found, char *text)
+{
+	double at_ms = (double)found->at_ns / (double)LW_NS_PER_MS;
+	int rank = run->ranks.at[found->rank].rank;
+	char length[LW_UNIT_TEXT_BYTES];
+
+	if (found->is_mark)
+		snprintf(text, LW_TIMELINE_TEXT_BYTES,
+			"mark \"%s\", rank %d, thread %lld, at %.3f ms", found->name, rank,
+			(long long)found->tid, at_ms);
+	else
+		snprintf(text, LW_TIMELINE_TEXT_BYTES,
+			"range \"%s\", rank %d, thread %lld, from %.3f ms on for %s", found->name,
+			rank, (long long)found->tid, at_ms,
+			lw_ns_format((double)found->length_ns, length));
 }
 
 const char *lw_timeline_ranges_find(
 	struct lw_timeline *timeline, const char *text, int by, int n_columns)
 {
-	int64_t at_ns, cursor_ns;
+	const struct lw_run *run = timeline->lanes.run;
+	struct search search = {.timeline = timeline, .by = by};
 
-	if (!timeline->ranges || !timeline->lanes.run->marks.names.n)
+	if (!timeline->ranges || !run->marks.names.n)
 		return NULL;
-	cursor_ns = timeline->cursor_ns + timeline->lanes.ranks[timeline->rank].origin_ns;
-	/* after the last, the first */
-	if (!find(timeline, text, by, cursor_ns, &at_ns) &&
-		!find(timeline, text, by, by > 0 ? INT64_MIN : INT64_MAX, &at_ns))
+	for (size_t i = 0; i < run->stores.n; i++)
+		search_store(&search, i, text);
+	if (!search.best.is_there)
+		search.best = search.last; /* after the last, the first */
+	if (!search.best.is_there)
 		return NULL;
-	lw_timeline_move_to(timeline, at_ns, n_columns);
+	timeline->rank = search.best.rank;
+	if (timeline->is_by_tensor && lw_lanes_turn(&timeline->lanes, timeline->rank) < 0)
+		timeline->is_by_tensor = false;
+	say_found(run, &search.best, timeline->ranges->found);
+	lw_timeline_move_to(timeline, search.best.at_ns, n_columns);
 	timeline->ranges->found_rank = timeline->rank;
 	timeline->ranges->found_ns = timeline->cursor_ns;
 	return timeline->ranges->found;

@@ -364,11 +364,13 @@ void lw_timeline_fit_step(struct lw_timeline *timeline, int32_t s, int n_columns
 	lw_timeline_clip(timeline, n_columns);
 }
 
-/* The first collective that starts at the cursor or later. */
+/* The first collective that starts at the cursor or later; on a GPU or a range also what is there. */
 void lw_timeline_select_first(struct lw_timeline *timeline, int n_columns)
 {
 	timeline->group = LW_NONE;
 	lw_timeline_next(timeline, 1, n_columns);
+	if (timeline->is_on_gpu || timeline->is_on_range)
+		lw_timeline_select_any(timeline);
 }
 
 /* What is selected belongs to it, or the cursor stands in it. */

@@ -173,7 +173,8 @@ static void describe(struct state *state)
 		return;
 	}
 	if (run->ranks.n < 2)
-		snprintf(state->words, size, "One rank is in the run: who is late is not known.");
+		snprintf(state->words, size, "%s rank is in the run: who is late is not known.",
+			run->ranks.n ? "One" : "No");
 	else if (!summary->n_steps)
 		snprintf(state->words, size, "No step that counts: who is late is not known.");
 	else if (isnan(state->stats[0].late_ns))

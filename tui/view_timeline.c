@@ -48,8 +48,8 @@ static int open_view(struct lw_view *view)
 	lw_lanes_done(&timeline->lanes);
 	if (!run->ranks.n)
 		return lw_fail(LW_ERR_STATE, "the run holds no rank%s",
-			run->marks.names.n
-				? ": its marks and ranges are in `lapwing report` and SQL (v_range)"
+			run->marks.names.n || run->marks.n_processes
+				? ", whose lanes are drawn here: its marks and ranges are in `lapwing report` and SQL (v_range)"
 				: "");
 	lw_timeline_ranges_begin(timeline);
 	status = take_lanes(view->data, &timeline->lanes);

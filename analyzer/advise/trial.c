@@ -65,12 +65,6 @@ int lw_advise_try(struct lw_advice_list *list, const char *id, const struct lw_w
 	trial.step_ns.high /= prediction->n_passes;
 	trial.gain_ns = lw_replay_gain(
 		list->replay, &list->base, list->base_ns, prediction, list->other_ns);
-	if (prediction->is_extrapolated) { /* what is not known about its operations counts too */
-		trial.gain_ns.low -= trial.step_ns.high - trial.step_ns.value;
-		trial.gain_ns.high += trial.step_ns.value - trial.step_ns.low;
-		trial.gain_ns.high = fmax(
-			fmin(trial.gain_ns.high, list->base.step_ns.value), trial.gain_ns.value);
-	}
 	trial.gain_ns.how = prediction->step_ns.how;
 	trial.gain_ns.why = prediction->step_ns.why;
 	if (prediction->is_recorded)

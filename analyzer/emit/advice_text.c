@@ -114,9 +114,9 @@ static void print_default(const struct lw_advice_list *list, FILE *out)
 	lw_print_wrapped(out, 0, 0, text);
 }
 
-/* "  label   754 ms, 12.3 % less" for the trials of @id. */
-static void print_changes(
-	const struct lw_advice_list *list, const char *id, const char *title, FILE *out)
+/* "  label   754 ms, 12.3 % less" for the trials of @id. @is_small: of changes whose sign alone would mislead. */
+static void print_changes(const struct lw_advice_list *list, const char *id, const char *title,
+	bool is_small, FILE *out)
 {
 	const struct lw_trial *trial;
 	bool is_first = true, is_more, is_unsure = false;
@@ -131,6 +131,15 @@ static void print_changes(
 			fprintf(out, "%s\n", title);
 		is_first = false;
 		is_more = gain_frac.value < 0;
+		if (is_small && gain_frac.low <= 0 && gain_frac.high >= 0) {
+			fprintf(out,
+				"  %-18.18s %8s  no more than the error (95 %%: %.1f %% more to %.1f %% less)%s\n",
+				trial->label, lw_ns_format(trial->step_ns.value, step),
+				-100 * gain_frac.low, 100 * gain_frac.high,
+				trial->prediction.is_extrapolated ? " x" : "");
+			is_unsure = is_unsure || trial->prediction.is_extrapolated;
+			continue;
+		}
 		fprintf(out, "  %-18.18s %8s  %5.1f %% %s (95 %%: %.1f to %.1f)%s\n", trial->label,
 			lw_ns_format(trial->step_ns.value, step), 100 * fabs(gain_frac.value),
 			is_more ? "more" : "less",
@@ -161,8 +170,9 @@ static void print_answers(const struct lw_advice_list *list, FILE *out)
 	lw_vec_foreach (advice, &list->advice)
 		if (advice->kind > LW_ADVICE_TRAINING)
 			print_advice(advice, list, false, out);
-	print_changes(list, lw_adviser_ranks.id, "More ranks, each with the batch it has now", out);
-	print_changes(list, lw_adviser_sensitivity.id, "What the step depends on", out);
+	print_changes(list, lw_adviser_ranks.id, "More ranks, each with the batch it has now",
+		false, out);
+	print_changes(list, lw_adviser_sensitivity.id, "What the step depends on", true, out);
 	print_ids(list, out);
 }
 

@@ -97,6 +97,10 @@ const char *lw_brief_job(
 			run->marks.n_processes == 1 ? "" : "es");
 		return text;
 	}
+	if (!rank) {
+		snprintf(text, size, "no rank of a job");
+		return text;
+	}
 	n += (size_t)snprintf(
 		text + n, size - n, "%d rank%s", run->size, run->size == 1 ? "" : "s");
 	if (!run->is_import && !run->is_profile) /* other tools' traces name no host */
@@ -106,10 +110,10 @@ const char *lw_brief_job(
 		n += (size_t)snprintf(text + n, size - n, " (of how many is not known)");
 	else if (run->n_missing_ranks)
 		n += (size_t)snprintf(text + n, size - n, " (%u missing)", run->n_missing_ranks);
-	if (rank && rank->framework)
+	if (rank->framework)
 		n += (size_t)snprintf(
 			text + n, size - n, ", %s", framework_titles[rank->framework]);
-	if (rank && rank->transport)
+	if (rank->transport)
 		n += (size_t)snprintf(text + n, size - n, "%s%s", rank->framework ? " over " : ", ",
 			transport_titles[rank->transport]);
 	if (!isnan(summary->fusion_bytes.value))

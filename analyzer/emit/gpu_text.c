@@ -42,7 +42,8 @@ static void print_rank(FILE *out, const struct lw_gpu_rank_figures *rank)
 	fputc('\n', out);
 }
 
-static void print_ranks(FILE *out, const struct lw_gpu_summary *summary, int32_t only_rank)
+static void print_ranks(FILE *out, const struct lw_run *run, const struct lw_gpu_summary *summary,
+	int32_t only_rank)
 {
 	const struct lw_gpu_rank_figures *rank;
 	size_t n = 0, n_steps = summary->ranks.n ? summary->ranks.at[0].n_steps : 0;
@@ -64,6 +65,9 @@ static void print_ranks(FILE *out, const struct lw_gpu_summary *summary, int32_t
 		fprintf(out, "  ... and %zu more ranks (--json has all)\n", n - MAX_RANKS);
 	print_paragraph(out,
 		"comm: a kernel of NCCL runs, where it waits for other ranks, too; hidden: a kernel that computes runs as well; copies: whatever else goes on; idle: neither computes nor communicates.");
+	if (lw_gpu_has_several(run))
+		print_paragraph(out,
+			"Several GPUs of a rank count as one, here and above: what one of them computes hides what another communicates, and one that idles beside another that does not is not seen.");
 	fputc('\n', out);
 }
 
@@ -93,7 +97,8 @@ static void print_kernels(FILE *out, const struct lw_gpu_summary *summary)
 
 	if (!summary->kernels.n)
 		return;
-	fprintf(out, "Kernels that took most, of %zu names, all ranks\n", summary->kernels.n);
+	fprintf(out, "Kernels that took most, of %zu name%s, all ranks\n", summary->kernels.n,
+		summary->kernels.n == 1 ? "" : "s");
 	fprintf(out, "  %8s %10s %7s  %s\n", "n", "total", "share", "kernel");
 	for (size_t i = 0; i < summary->kernels.n && i < MAX_KERNELS; i++) {
 		const struct lw_gpu_name *name = summary->kernels.at[i];
@@ -258,7 +263,7 @@ void lw_gpu_text(const struct lw_run *run, int32_t only_rank, FILE *out)
 		return;
 	}
 	if (lw_gpu_summarize(run, &summary) == LW_OK) {
-		print_ranks(out, &summary, only_rank);
+		print_ranks(out, run, &summary, only_rank);
 		print_kernels(out, &summary);
 		print_nccl(out, &summary);
 		lw_gpu_proxies_text(run, only_rank, out);

@@ -35,20 +35,34 @@ static double mean_step_ns(const struct lw_summary *summary)
 	return sum_ns / (double)summary->ranks.n;
 }
 
-static void print_exposed(FILE *out, const struct lw_summary *summary)
+bool lw_report_is_silent(const struct lw_run *run, const struct lw_summary *summary)
 {
+	const struct lw_rank *rank;
+
+	lw_vec_foreach (rank, &run->ranks)
+		if (rank->batches.n || rank->gpu.nccl_ops.n)
+			return false;
+	for (size_t r = 0; r < summary->ranks.n; r++)
+		if (summary->ranks.at[r].hidden_ns.value > 0)
+			return false;
+	return summary->exposed_ns.value == 0;
+}
+
+static void print_exposed(FILE *out, const struct lw_run *run, const struct lw_summary *summary)
+{
+	const struct lw_phase_words *words = lw_gpu_phase_words(run);
 	const struct lw_exposed exposed = lw_summary_exposed(summary, NULL);
 	const struct {
 		enum lw_exposed_part part;
 		const char *what;
 	} causes[] = {
-		{LW_EXPOSED_AGREE, "for slower ranks and to agree"},
-		{LW_EXPOSED_WAIT, "for the cycle or behind other operations"},
+		{LW_EXPOSED_AGREE, words->agree},
+		{LW_EXPOSED_WAIT, words->wait},
 		{LW_EXPOSED_WIRE,
 			exposed.has_waits
 				? "in operations: on the wire, or waiting for ranks or peers that came later"
 				: "on the wire"},
-		{LW_EXPOSED_MISC, "in copies and set-up"},
+		{LW_EXPOSED_MISC, words->misc},
 	};
 	char text[512], number[LW_UNIT_TEXT_BYTES], mean[LW_UNIT_TEXT_BYTES];
 	const char *separator = ":";
@@ -60,6 +74,11 @@ static void print_exposed(FILE *out, const struct lw_summary *summary)
 		print_paragraph(out, text);
 		return;
 	}
+	if (lw_report_is_silent(run, summary)) {
+		print_paragraph(out,
+			"Exposed communication: none, no operation between ranks was recorded.");
+		return;
+	}
 	n = snprintf(text, sizeof(text), "Exposed communication: %s%s of the mean %s (%.0f %%)",
 		summary->exposed_ns.how == LW_ASSUMED ? "at most " : "",
 		lw_ns_format(summary->exposed_ns.value, number),
@@ -67,7 +86,7 @@ static void print_exposed(FILE *out, const struct lw_summary *summary)
 	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
 		double ns = exposed.part_ns[causes[i].part];
 
-		if (!(ns >= negligible_frac * summary->exposed_ns.value))
+		if (!(ns > 0 && ns >= negligible_frac * summary->exposed_ns.value))
 			continue;
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s %s %s", separator,
 			lw_ns_format(ns, number), causes[i].what);
@@ -148,8 +167,11 @@ static void print_change(FILE *out, const struct lw_advice_list *list)
 static void print_no_steps(FILE *out, const struct lw_analysis *analysis)
 {
 	const struct lw_run *run = analysis->run;
+	const char *not_closed = lw_run_diag_text(run, "not closed");
 	char text[256];
 
+	if (not_closed)
+		print_paragraph(out, not_closed);
 	print_paragraph(out,
 		*run->marks.why                 ? run->marks.why
 		: *lw_flows_headline(run, text) ? text
@@ -209,7 +231,7 @@ void lw_report_answer(FILE *out, const struct lw_analysis *analysis)
 			lw_ns_format(summary->step_ns.high, high));
 	snprintf(text + n, sizeof(text) - n, "%s).", pieces_text(summary, pieces));
 	print_paragraph(out, text);
-	print_exposed(out, summary);
+	print_exposed(out, analysis->run, summary);
 	print_idle_gpu(out, analysis->run);
 	print_slow_link(out, analysis->run);
 	print_late_rank(out, analysis->run, summary);

@@ -75,10 +75,11 @@ static void print_ranks(
 static void print_phases(
 	FILE *out, const struct lw_analysis *analysis, const struct lw_report_options *options)
 {
+	const struct lw_phase_words *words = lw_gpu_phase_words(analysis->run);
 	const struct lw_rank_summary *rank;
 	char text[6][LW_UNIT_TEXT_BYTES];
 
-	fprintf(out, "The phases of its gradients (fused work once; phases overlap each other)\n");
+	fprintf(out, "%s\n", words->title);
 	fprintf(out, "  %4s %10s %10s %12s %10s %12s %10s\n", "rank", "NEGOTIATE", "WAIT",
 		"of it cycle", "ALLREDUCE", "of it entry", "MISC");
 	lw_vec_foreach (rank, &analysis->summary.ranks)
@@ -90,11 +91,7 @@ static void print_phases(
 				lw_ns_or_unknown(rank->allreduce_ns.value, text[3]),
 				lw_ns_or_unknown(rank->entry_ns.value, text[4]),
 				lw_ns_or_unknown(rank->misc_ns.value, text[5]));
-	print_paragraph(out,
-		"NEGOTIATE: some rank has the gradient, another does not yet, or they are agreeing."
-		" WAIT: all have it, but the cycle has not come, or earlier operations run."
-		" ALLREDUCE: in the collective; entry: before the last rank had entered it."
-		" MISC: copies into and out of the fusion buffer, set-up.");
+	print_paragraph(out, words->phases);
 	fputc('\n', out);
 }
 
@@ -312,15 +309,16 @@ void lw_report_text(
 {
 	const struct lw_summary *summary = &analysis->summary;
 	bool has_steps = summary->n_steps && !lw_marks_are_all(analysis->run);
+	bool has_operations = has_steps && !lw_report_is_silent(analysis->run, summary);
 
 	lw_report_answer(out, analysis);
-	if (has_steps) {
+	if (has_steps)
 		print_ranks(out, analysis, options);
+	if (has_operations)
 		print_phases(out, analysis, options);
-	}
 	if (options->with_steps)
 		print_steps(out, analysis, options);
-	if (has_steps) {
+	if (has_operations) {
 		print_traffic(out, analysis->run, summary);
 		print_scaling(out, analysis);
 		print_stragglers(out, analysis->run, summary);

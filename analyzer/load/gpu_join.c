@@ -35,16 +35,9 @@ static void sort_keyed(keyed_list *list)
 /* Place of the first with @key, list->n or another key's: none. */
 static size_t place_of(const keyed_list *list, uint64_t key)
 {
-	size_t low = 0, high = list->n;
+	size_t low;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list->at[middle].key < key)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	lw_vec_bisect(low, list->n, i, list->at[i].key < key);
 	return low;
 }
 

@@ -41,9 +41,12 @@ int64_t lw_load_clock(const struct lw_store *store, const char *boot_id, const c
 			 1);
 }
 
+/* -1: not known, or none that a job has. */
 static int32_t int_or_unknown(sqlite3_stmt *row, int i)
 {
-	return sqlite3_column_type(row, i) == SQLITE_NULL ? -1 : sqlite3_column_int(row, i);
+	int64_t n = sqlite3_column_type(row, i) == SQLITE_NULL ? -1 : sqlite3_column_int64(row, i);
+
+	return n < 0 || n > LW_LOAD_RANKS_MAX ? -1 : (int32_t)n;
 }
 
 static int read_candidates(struct lw_run *run, size_t store, candidates *all)
@@ -78,8 +81,6 @@ static int read_candidates(struct lw_run *run, size_t store, candidates *all)
 			one.framework = LW_FRAMEWORK_NONE;
 		if (!*lw_transport_name(one.transport))
 			one.transport = LW_TRANSPORT_NONE;
-		if (one.size > LW_LOAD_RANKS_MAX || one.rank > LW_LOAD_RANKS_MAX)
-			one.size = one.rank = LW_NONE;
 		if (!one.host || lw_vec_push(all, one) < 0) {
 			free(one.host);
 			status = lw_fail(LW_ERR_NOMEM, "no memory");

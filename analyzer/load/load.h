@@ -10,7 +10,7 @@
 /* Beyond these a row is damage, and what computes with it must not overflow. */
 #define LW_LOAD_TIME_MAX_NS (INT64_C(1) << 58) /* nine years of uptime */
 #define LW_LOAD_BYTES_MAX   (INT64_C(1) << 50) /* of one operation */
-enum { LW_LOAD_RANKS_MAX = 1 << 20 };
+enum { LW_LOAD_RANKS_MAX = INT32_MAX - 1 };
 
 struct lw_load_thread {
 	int64_t id, process_id;

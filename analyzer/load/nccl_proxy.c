@@ -196,16 +196,9 @@ static int compare_served(const void *a, const void *b)
 
 static int32_t op_of(const struct served *served, size_t n, uint64_t serial)
 {
-	size_t low = 0, high = n;
+	size_t low;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (served[middle].serial < serial)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	lw_vec_bisect(low, n, i, served[i].serial < serial);
 	return serial && low < n && served[low].serial == serial ? served[low].op : LW_NONE;
 }
 
@@ -271,17 +264,10 @@ static int compare_numbered(const void *a, const void *b)
 /* A number that two queue pairs of the process had, one after the other, is neither's: they may have different peers. */
 static int32_t end_of(const struct numbered *ends, size_t n, const struct lw_nccl_carrier *carrier)
 {
-	size_t low = 0, high = n;
+	size_t low;
 	struct numbered wanted = {(uint32_t)carrier->kind, carrier->number, LW_NONE};
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (compare_numbered(&ends[middle], &wanted) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	lw_vec_bisect(low, n, i, compare_numbered(&ends[i], &wanted) < 0);
 	if (!carrier->number || low >= n || ends[low].kind != wanted.kind ||
 		ends[low].number != wanted.number)
 		return LW_NONE;

@@ -361,8 +361,6 @@ static int find_one(struct lw_run *run, struct ways *ways, int32_t n)
 	struct way *way = &ways->at[n];
 	bool is_measured;
 
-	way->level = LEVEL_UNKNOWN;
-	way->capacity_bytes_per_s = way->at_most_bytes_per_s = way->used_frac = NAN;
 	way->wire_factor = way->sent_bytes > 0 ? 1 + way->header_bytes / way->sent_bytes : 1;
 	if (lw_net_in_flight_ns(
 		    way->flights.at, way->flights.n, LW_NS_UNKNOWN, false, &way->busy_ns) < 0)
@@ -477,6 +475,11 @@ int lw_net_find_capacity(struct lw_run *run)
 		ways.nic_of_link[l] = UNSEEN;
 	if (status == LW_OK)
 		status = find_ways(run, &ways);
+	for (size_t i = 0; i < ways.n && ways.at; i++) {
+		ways.at[i].level = LEVEL_UNKNOWN;
+		ways.at[i].capacity_bytes_per_s = ways.at[i].at_most_bytes_per_s =
+			ways.at[i].used_frac = NAN;
+	}
 	for (size_t i = 0; i < ways.n && status == LW_OK; i++)
 		if (ways.at[i].bytes > 0)
 			status = find_one(run, &ways, (int32_t)i);

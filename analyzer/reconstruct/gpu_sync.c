@@ -92,16 +92,9 @@ static int prepare(struct finder *f)
 /* Whether a stream was told to wait within [from, to) that may be @stream. */
 static bool may_depend(const struct finder *f, int64_t from_ns, int64_t to_ns, uint32_t stream)
 {
-	size_t low = 0, high = f->orders.n;
+	size_t low;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (f->orders.at[middle]->start_ns < from_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	lw_vec_bisect(low, f->orders.n, i, f->orders.at[i]->start_ns < from_ns);
 	for (size_t i = low; i < f->orders.n && f->orders.at[i]->start_ns < to_ns; i++)
 		if (f->orders.at[i]->stream == LW_NONE ||
 			f->orders.at[i]->stream == (int32_t)stream)
@@ -113,16 +106,9 @@ static bool may_depend(const struct finder *f, int64_t from_ns, int64_t to_ns, u
 static int64_t gap_start_ns(const struct lw_gpu_rank *gpu, int64_t at_ns)
 {
 	const struct lw_interval *busy = gpu->busy[LW_GPU_COMPUTE].at;
-	size_t low = 0, high = gpu->busy[LW_GPU_COMPUTE].n;
+	size_t low;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (busy[middle].start_ns < at_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	lw_vec_bisect(low, gpu->busy[LW_GPU_COMPUTE].n, i, busy[i].start_ns < at_ns);
 	return low && low < gpu->busy[LW_GPU_COMPUTE].n && busy[low].start_ns == at_ns
 		       ? busy[low - 1].end_ns
 		       : LW_NS_UNKNOWN;
@@ -133,18 +119,11 @@ static int64_t communicated_ns(
 	const struct lw_gpu_rank *gpu, int64_t start_ns, int64_t end_ns, int32_t *ret_kernel)
 {
 	const struct lw_interval *busy = gpu->busy[LW_GPU_COMMUNICATION].at;
-	size_t low = 0, high = gpu->busy[LW_GPU_COMMUNICATION].n;
+	size_t low;
 	int64_t ns = 0;
 
 	*ret_kernel = LW_NONE;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (busy[middle].end_ns <= start_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	lw_vec_bisect(low, gpu->busy[LW_GPU_COMMUNICATION].n, i, busy[i].end_ns <= start_ns);
 	for (size_t i = low; i < gpu->busy[LW_GPU_COMMUNICATION].n && busy[i].start_ns < end_ns;
 		i++) {
 		int64_t from_ns = busy[i].start_ns > start_ns ? busy[i].start_ns : start_ns;

@@ -25,27 +25,12 @@ bool lw_nccl_has_proxies(const struct lw_run *run)
 }
 
 /* Both lists are by op. */
-#define FIRST_OF(vec, wanted, ret_first)                                                           \
-	do {                                                                                       \
-		size_t low = 0, high = (vec)->n;                                                   \
-                                                                                                   \
-		while (low < high) {                                                               \
-			size_t middle = low + (high - low) / 2;                                    \
-                                                                                                   \
-			if ((vec)->at[middle].op < (wanted))                                       \
-				low = middle + 1;                                                  \
-			else                                                                       \
-				high = middle;                                                     \
-		}                                                                                  \
-		(ret_first) = low;                                                                 \
-	} while (0)
-
 const struct lw_nccl_proxy *lw_nccl_proxies_of(
 	const struct lw_rank *rank, int32_t op, size_t *ret_n)
 {
 	size_t first, n = 0;
 
-	FIRST_OF(&rank->gpu.nccl_proxies, op, first);
+	lw_vec_bisect(first, rank->gpu.nccl_proxies.n, i, rank->gpu.nccl_proxies.at[i].op < op);
 	while (first + n < rank->gpu.nccl_proxies.n &&
 		rank->gpu.nccl_proxies.at[first + n].op == op)
 		n++;
@@ -58,7 +43,7 @@ const struct lw_nccl_carrier *lw_nccl_carriers_of(
 {
 	size_t first, n = 0;
 
-	FIRST_OF(&rank->gpu.nccl_carriers, op, first);
+	lw_vec_bisect(first, rank->gpu.nccl_carriers.n, i, rank->gpu.nccl_carriers.at[i].op < op);
 	while (first + n < rank->gpu.nccl_carriers.n &&
 		rank->gpu.nccl_carriers.at[first + n].op == op)
 		n++;

@@ -265,18 +265,11 @@ static bool has_unmatched(
 	const struct lw_run *run, const struct lw_rank *rank, const struct lw_step *step)
 {
 	const struct lw_gpu_rank *gpu = &rank->gpu;
-	size_t low = 0, high = gpu->kernels.n;
+	size_t low;
 
 	if (!run->is_plain || (run->is_size_known && run->size == 1))
 		return false;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (gpu->kernels.at[middle].start_ns < step->start_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	lw_vec_bisect(low, gpu->kernels.n, i, gpu->kernels.at[i].start_ns < step->start_ns);
 	for (; low < gpu->kernels.n && gpu->kernels.at[low].start_ns < step->end_ns; low++) {
 		const struct lw_kernel *kernel = &gpu->kernels.at[low];
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/simulate/doubt.h"
 #include "analyzer/simulate/extract.h"
 #include "analyzer/simulate/stats.h"
 #include "analyzer/simulate/whatif.h"
@@ -132,7 +133,6 @@ static double other_setting_ns(double step_ns)
  */
 static const double ranks_fixed_frac = 1;
 static const double ranks_bytes_frac = 0.1;
-static const double most_doublings = 1; /* of ranks: more, either way, is called extrapolated */
 
 static double doublings(const struct lw_replay *replay, const struct lw_whatif_job *job)
 {
@@ -378,50 +378,6 @@ static double replicate(struct lw_whatif_job *job, const struct lw_hvd_totals *t
 	return is_other ? more_ns : 0;
 }
 
-static void doubt_ranks(double n_doublings, struct lw_prediction *prediction)
-{
-	if (n_doublings <= most_doublings)
-		return;
-	if (!prediction->is_extrapolated)
-		prediction->step_ns.why =
-			"more than twice or less than half the recorded ranks: what a message costs among so many others is extrapolated, and they are assumed to compute as the recorded ones do and to form a ring";
-	prediction->is_extrapolated = true;
-	prediction->step_ns.how = LW_ASSUMED;
-}
-
-/*
- * Where ranks wait for cores, computing depends on what else runs, and that on the setting. None of the recorded
- * wait may remain, or as much may come to it; and for each doubling of how often the loop wakes up a quarter
- * more, which covers what was measured (docs/results/cpu.md: up to 1.8 of the wait at 20 times as many rounds).
- * Where more ranks compute than there are cores, operations wait for them too: a step up to as many times as long.
- * Of more ranks on the same full cores each takes up to as many times as long as there are more.
- */
-static const double more_wake_ups_frac = 0.25;
-
-static void doubt_cores(const struct lw_replay *replay, struct lw_prediction *prediction)
-{
-	double n_more = (double)prediction->n_ranks / replay->input.n_ranks - 1;
-	double wait_ns = replay->core_wait_ns * prediction->n_passes, n_doublings = 0;
-
-	if (!(wait_ns > 0) || prediction->is_recorded)
-		return;
-	if (!replay->is_ddp && prediction->cycle_ns > 0)
-		n_doublings = log2((double)replay->setting.cycle_ns / prediction->cycle_ns);
-	prediction->error.cores_ns = wait_ns * (1 + more_wake_ups_frac * fmax(n_doublings, 0)) +
-				     replay->core_crowd_frac * prediction->step_ns.value;
-	prediction->step_ns.low -= wait_ns;
-	prediction->step_ns.high += prediction->error.cores_ns;
-	prediction->step_ns.how = LW_ASSUMED;
-	if (n_more > 0)
-		prediction->step_ns.high += n_more * prediction->step_ns.value;
-	if (n_more != 0)
-		prediction->step_ns.why =
-			"the cores of this run are contended, so on the same hosts other ranks would not compute as the recorded ones do: the upper end assumes that more ranks get the less of them each";
-	else if (!prediction->is_extrapolated)
-		prediction->step_ns.why =
-			"the cores of this run are contended: how long computing takes depends on the setting, and it is assumed to wait for cores not at all, or twice as long as now, and longer with shorter cycles";
-}
-
 int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 	struct lw_prediction *ret_prediction, double *ret_step_ns)
 {
@@ -476,9 +432,14 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 		extrapolate(&job, &prediction, raw_ns, sorted, step_ns);
 	if (job.is_ddp && !prediction.is_recorded)
 		share_otherwise(replay, &job, &prediction, raw_ns, sorted, step_ns);
-	doubt_ranks(n_doublings, &prediction);
-	doubt_cores(replay, &prediction);
-	prediction.step_ns.low = fmax(prediction.step_ns.low, 0);
+	lw_doubt_ranks(n_doublings, &prediction);
+	lw_doubt_cores(replay, &prediction);
+	/* some of what is recorded as computing may have been waiting for cores; repeats differ */
+	prediction.least_ns =
+		(1 - repeat_frac) * lw_least_step_ns(&job.input, sorted) -
+		(prediction.is_recorded ? 0 : replay->core_wait_ns * prediction.n_passes);
+	prediction.least_ns = fmin(fmax(prediction.least_ns, 0), prediction.step_ns.value);
+	prediction.step_ns.low = fmax(prediction.step_ns.low, prediction.least_ns);
 	for (uint32_t s = 0; ret_step_ns && s < n; s++)
 		ret_step_ns[s] = raw_ns[s] + replay->bias_ns;
 	*ret_prediction = prediction;
@@ -496,7 +457,9 @@ struct lw_figure lw_replay_gain(const struct lw_replay *replay, const struct lw_
 	double *saved_ns = malloc(3 * n * sizeof(*saved_ns)), middle_ns, low_ns, high_ns, wire_ns,
 	       off_ns;
 	double replicate_ns[LW_WIRE_REPLICATES];
-	/* of one that is extrapolated who asks counts the whole doubt */
+	/* no step is shorter than what is computed in it */
+	double most_ns = base->step_ns.value / base->n_passes - other->least_ns / other->n_passes;
+	/* of one that is extrapolated lw_doubt_gain() counts the whole doubt */
 	double ranks_ns = other->is_extrapolated ? 0 : other->error.ranks_ns / other->n_passes;
 	double cores_ns = other->is_extrapolated ? 0 : other->error.cores_ns / other->n_passes;
 
@@ -521,8 +484,8 @@ struct lw_figure lw_replay_gain(const struct lw_replay *replay, const struct lw_
 	gain.high = gain.value + sqrt(pow(high_ns - middle_ns, 2) + off_ns);
 	if (cores_ns > 0)
 		gain.high += replay->core_wait_ns;
-	/* no step is shorter than none */
-	gain.high = fmax(fmin(gain.high, base->step_ns.value / base->n_passes), gain.value);
+	lw_doubt_gain(base, other, &gain);
+	gain.high = fmax(fmin(gain.high, most_ns), gain.value);
 	free(saved_ns);
 	return gain;
 }

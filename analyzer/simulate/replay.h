@@ -127,6 +127,7 @@ struct lw_prediction {
 	double bucket_cap_bytes, first_bucket_bytes; /* torch DDP, else 0 */
 	uint32_t n_ranks;
 	uint32_t n_passes; /* backward passes in this step, of the recorded steps' length; >= 1 */
+	double least_ns;   /* the lower end is never below: what a rank computes in a step, ns */
 	struct lw_prediction_error error;
 	struct lw_hvd_totals totals; /* of all steps, the warm-up included */
 	/* the step with the costs of resampled steps, less that with the fit itself */
@@ -168,7 +169,8 @@ int lw_replay_predict(struct lw_replay *replay, const struct lw_whatif *whatif,
 /**
  * lw_replay_gain() - how much less a backward pass takes in @other than in @base (a step, unless
  * backward_passes was asked: then its n_passes-th part), paired step by step and cost by cost. The
- * interval is that of the paired median (bootstrap), widened by the replay's miss.
+ * interval is that of the paired median (bootstrap), widened by the replay's miss, and by what is not known of
+ * an extrapolated setting. Of other ranks nothing is paired: it is that of @other's step.
  * @base_ns, @other_ns: their step times
  */
 struct lw_figure lw_replay_gain(const struct lw_replay *replay, const struct lw_prediction *base,

@@ -171,6 +171,33 @@ def what_is_seen_only_under_conditions(folder):
     assert not {"horovod", "mpi", "nccl", "nvtx", "cupti", "socket", "verbs"} & set(checks), sorted(checks)
 
 
+def what_is_in_the_way(folder):
+    """Launchers that start the program in another environment: no LD_PRELOAD reaches it there, and what files it has is not known."""
+    fakes = {**os.environ, "PATH": folder + ":" + os.environ["PATH"]}["PATH"]
+    for name in "docker", "podman", "kubectl", "ssh", "sudo", "su", "srun", "singularity", "apptainer":
+        shutil.copy(build(folder, "fake"), os.path.join(folder, name))
+    for words, verdict, part in (
+            (("docker", "run", "x"), "no", "container"), (("podman", "exec", "x"), "no", "container"),
+            (("kubectl", "exec", "pod", "--"), "no", "container"), (("ssh", "host", "mpirun", "-np", "4"), "no", "other host"),
+            (("mpirun", "-np", "2", "docker", "run", "x"), "no", "container"), (("sudo", "-E"), "no", "drops LD_PRELOAD"),
+            (("su", "-", "me", "-c"), "no", "drops LD_PRELOAD"), (("su", "me", "-c"), "unsure", "unless root"),
+            (("env", "LD_PRELOAD="), "no", "takes the place"), (("mpirun", "-x", "LD_PRELOAD=libjemalloc.so"), "no", "takes the place"),
+            (("env", "-i"), "no", "clears the environment"), (("env", "-u", "LD_PRELOAD"), "no", "takes LD_PRELOAD out"),
+            (("env", "-u", "DISPLAY"), "yes", ""), (("env", "A=B"), "yes", ""), (("nice", "env", "-i"), "no", "clears"),
+            (("srun", "--export=NONE"), "no", "--export=ALL"), (("srun", "--export", "A,B"), "no", "--export=ALL"),
+            (("mpirun", "-mca", "plm_rsh_agent", "ssh", "-np", "2"), "yes", ""), (("mpirun", "-launcher", "ssh"), "yes", ""),
+            (("srun", "--export=ALL,A=B"), "yes", ""), (("srun", "-n", "4"), "yes", ""),
+            (("singularity", "exec", "--cleanenv", "i.sif"), "no", "container"), (("apptainer", "exec", "i.sif"), "unsure", "--bind")):
+        checks = doctor(*words, PYTHON, "t.py", code=1 if verdict == "no" else 0, PATH=fakes)
+        told = checks["reach"]
+        assert told["verdict"] == verdict and part in told["text"], (words, told)
+        is_elsewhere = verdict != "yes" and any(word in words for word in ("docker", "podman", "kubectl", "ssh", "singularity", "apptainer"))
+        assert ("horovod" in checks) == (not is_elsewhere), (words, sorted(checks))
+    assert doctor(build(folder, "own"), "docker", "env", "-i", PATH=fakes)["reach"]["verdict"] == "yes"  # arguments of a program
+    assert doctor("mpirun", "-np", "2", build(folder, "own"), "--by", "ssh", PATH=fakes)["reach"]["verdict"] == "yes"
+    assert doctor(PYTHON, "t.py", "-i", "env", "LD_PRELOAD=", PATH=fakes)["reach"]["verdict"] == "yes"
+
+
 def whose_python_it_is(folder):
     """A launcher that is a script of Python's, and a shell that starts one; of what a shell starts otherwise nobody knows."""
     torchrun = os.path.join(folder, "torchrun")
@@ -230,6 +257,7 @@ def main():
         checks = doctor("ls", LD_PRELOAD=os.path.join(os.environ["LAPWING_BUILD_DIR"], "lib", "liblapwing.so"))
         assert checks["preload"]["verdict"] == "unsure" and "kept" in checks["preload"]["text"]
         what_is_seen_only_under_conditions(folder)
+        what_is_in_the_way(folder)
         whose_python_it_is(folder)
         which_nccl(folder)
         who_has_the_gpu(folder)

@@ -448,17 +448,32 @@ static struct make_run one_missing(void)
 	return spec;
 }
 
-/* The program marks its steps, from 100 on, and has ranges of its own. */
+/* The program marks its steps, from 100 on, and has ranges of its own; its last rank has marks, too. */
 static struct make_run ranges(void)
 {
 	struct make_run spec = make_run_job(2, 6);
 
 	spec.extra_sql =
-		"INSERT INTO string VALUES(7001, 'forward'), (7002, 'optimizer');"
+		"INSERT INTO string VALUES(7001, 'forward'), (7002, 'optimizer'), (7003, 'halfway');"
+		"INSERT INTO range SELECT thread_id, 840000 + seq, end_ns + 4000000, end_ns + 4000000, 2, 7003, 0 FROM wait WHERE thread_id ="
+		" (SELECT max(thread_id) FROM wait);"
 		"INSERT INTO range SELECT thread_id, 810000 + seq, end_ns, end_ns, 1, NULL,"
 		" 99 + row_number() OVER (PARTITION BY thread_id ORDER BY end_ns) FROM wait;"
 		"INSERT INTO range SELECT thread_id, 820000 + seq, end_ns + 2500000, end_ns + 9000000, 3, 7001, 0 FROM wait;"
 		"INSERT INTO range SELECT thread_id, 830000 + seq, end_ns + 100000, end_ns + 2100000, 4, 7002, 0 FROM wait;";
+	return spec;
+}
+
+/* A process that is no rank marks its steps. */
+static struct make_run marked(void)
+{
+	struct make_run spec = make_run_job(1, 4);
+
+	spec.extra_sql =
+		"INSERT INTO string VALUES(7001, 'step');"
+		"INSERT INTO range SELECT thread_id, 810000 + seq, end_ns, end_ns, 1, 7001,"
+		" row_number() OVER (ORDER BY end_ns) FROM wait;" NO_FRAMEWORK
+		"DELETE FROM collective; UPDATE process SET rank = NULL, size = NULL, framework = 0";
 	return spec;
 }
 
@@ -487,6 +502,7 @@ static const struct {
 	{"ddp", ddp},
 	{"plain", plain},
 	{"empty", empty},
+	{"marked", marked},
 	{"long_cycle", long_cycle},
 	{"imported", imported},
 	{"imported_of_some", imported_of_some},

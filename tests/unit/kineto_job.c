@@ -53,8 +53,9 @@ static void write_op(FILE *out, const struct kineto_job *job, const struct kinet
 			at_us - 49, correlation);
 	fprintf(out,
 		",{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"%s\",\"pid\":0,\"tid\":20,\"ts\":%d,\"dur\":%d,\"args\":"
-		"{\"device\":0,\"context\":1,\"stream\":20,\"correlation\":%d",
-		op->kernel, at_us + late_us, KERNEL_US + op->late_us - late_us, correlation);
+		"{\"device\":%d,\"context\":1,\"stream\":20,\"correlation\":%d",
+		op->kernel, at_us + late_us, KERNEL_US + op->late_us - late_us, job->comm_device,
+		correlation);
 	if (!job->is_annotated && !job->is_unsized && op->in < 0)
 		fprintf(out, ",\"Collective name\":\"%s\",\"Group size\":%d", op->name, n);
 	else if (!job->is_annotated && !job->is_unsized)

@@ -20,6 +20,7 @@ struct kineto_job {
 	int n_ops;
 	bool is_unsized;
 	bool is_annotated; /* annotations of the host say what an operation is, as older versions have them */
+	int comm_device; /* operations run on this GPU, computing on GPU 0 */
 	bool no_launches; /* of operations: what tells which kernel is whose are their times and names */
 };
 

@@ -13,6 +13,7 @@
 
 #include "analyzer/advise/advise.h"
 #include "analyzer/advise/trial.h"
+#include "analyzer/emit/advice.h"
 #include "base/units.h"
 #include "tests/unit/advise_job.h"
 
@@ -83,6 +84,67 @@ static void a_gain_is_no_more_than_the_step_and_one_that_may_be_anything_is_not_
 	assert_true(lw_advise_is_blind(&list, &trial));
 	trial.gain_ns.low = 0.01 * gain.high;
 	assert_false(lw_advise_is_blind(&list, &trial));
+	lw_advice_list_free(&list);
+	sim_run_free(run);
+}
+
+/* As `advise` says it and as `predict` does: one interval, and its fast end leaves time to compute. */
+static void other_ranks_gain_what_their_step_says(void **state)
+{
+	static const uint32_t n_ranks[] = {4, 8, 64};
+	struct lw_whatif whatif = LW_WHATIF_RECORDED;
+	struct lw_advice_list list;
+	struct lw_trial trial;
+	struct lw_run *run;
+	struct job job;
+
+	(void)state;
+	job_init(&job, 2, 40, 20000);
+	job_advise(&job, &run, &list);
+	for (size_t i = 0; i < sizeof(n_ranks) / sizeof(n_ranks[0]); i++) {
+		double base_ns = list.base.step_ns.value;
+
+		whatif.n_ranks = n_ranks[i];
+		assert_int_equal(lw_advise_try(&list, "x", &whatif, &trial, "x"), LW_OK);
+		assert_true(fabs(base_ns - trial.gain_ns.low - trial.step_ns.high) < 1);
+		assert_true(fabs(base_ns - trial.gain_ns.high - trial.step_ns.low) < 1);
+		assert_true(trial.step_ns.low >= (double)job.spec.forward_ns);
+	}
+	lw_advice_list_free(&list);
+	sim_run_free(run);
+}
+
+/* A tenth more bandwidth cannot make a step longer: where the error is larger than the change no sign is given. */
+static void a_change_within_the_error_has_no_sign(void **state)
+{
+	struct lw_advice_list list;
+	struct lw_run *run;
+	char *text = NULL;
+	size_t n = 0;
+	struct job job;
+	FILE *out = open_memstream(&text, &n);
+
+	(void)state;
+	job_init(&job, 2, 40, 20000);
+	job_advise(&job, &run, &list);
+	lw_advice_text(&list, run, out);
+	fclose(out);
+	for (size_t i = 0; i < list.tried.n; i++) {
+		struct lw_trial *trial = &list.tried.at[i];
+		bool is_small = trial->gain_ns.low <= 0 && trial->gain_ns.high >= 0;
+		const char *line;
+
+		if (strcmp(trial->id, "sensitivity"))
+			continue;
+		line = strstr(text, trial->label);
+		assert_non_null(line);
+		line = strstr(line, is_small ? "no more than the error" : "% less");
+		assert_non_null(line);
+		assert_null(memchr(strstr(text, trial->label), '\n',
+			(size_t)(line - strstr(text, trial->label))));
+	}
+	assert_non_null(strstr(text, "no more than the error (95 %: "));
+	free(text);
 	lw_advice_list_free(&list);
 	sim_run_free(run);
 }
@@ -366,6 +428,8 @@ int main(void)
 		cmocka_unit_test(
 			a_gain_is_no_more_than_the_step_and_one_that_may_be_anything_is_not_told),
 		cmocka_unit_test(a_cycle_that_is_too_long_is_found),
+		cmocka_unit_test(other_ranks_gain_what_their_step_says),
+		cmocka_unit_test(a_change_within_the_error_has_no_sign),
 		cmocka_unit_test(what_a_trial_asked_can_be_asked_again),
 		cmocka_unit_test(many_small_operations_are_found),
 		cmocka_unit_test(a_good_setting_is_left_alone_in_plain_words),

@@ -313,11 +313,58 @@ static void other_dtypes_are_never_fused(void **state)
 	assert_true(n_ops[0] < 1.8 && n_ops[1] > 1.99);
 }
 
+/* One of a job larger than any: it is not taken for rank 0 of 1, and those that are missing are counted. */
+static void a_rank_of_a_huge_job_is_itself(void **state)
+{
+	struct make_run spec = make_run_job(1, 3);
+	struct lw_run *run;
+
+	(void)state;
+	spec.extra_sql = "UPDATE process SET rank = 1000000000, size = 2000000000";
+	run = run_fixture_load(&spec);
+	assert_int_equal(run->ranks.n, 1);
+	assert_int_equal(run->ranks.at[0].rank, 1000000000);
+	assert_int_equal(run->size, 2000000000);
+	assert_int_equal(run->n_missing_ranks, 1999999999);
+	assert_int_equal(run_fixture_diag(run, "missing ranks"), 1999999999);
+	lw_run_free(run);
+}
+
+/* What a full disk left: why nothing is in it comes before that nothing is. */
+static void a_run_that_was_not_closed_says_so_first(void **state)
+{
+	const struct lw_report_options options = {.rank = LW_NONE};
+	const struct lw_analysis_options how = {.is_read_only = true};
+	struct make_run spec = make_run_job(1, 2);
+	static char text[MAX_ANSWER];
+	const char *path, *no_steps;
+	struct lw_analysis *analysis;
+	FILE *out;
+
+	(void)state;
+	spec.extra_sql = "DELETE FROM batch; DELETE FROM batch_tensor; DELETE FROM ready;"
+			 "DELETE FROM cycle; DELETE FROM wait; DELETE FROM collective;"
+			 "DELETE FROM thread; DELETE FROM process; UPDATE run SET closed = 0";
+	path = run_fixture_path("run.lapwing");
+	make_run_write(path, &spec);
+	assert_int_equal(lw_analysis_open(&path, 1, &how, &analysis), LW_OK);
+	out = fmemopen(text, sizeof(text), "w");
+	lw_report_text(analysis, &options, out);
+	fclose(out);
+	lw_analysis_close(analysis);
+	assert_int_equal(strncmp(text, "no rank of a job\n", 17), 0);
+	no_steps = strstr(text, "No training step was found");
+	assert_non_null(no_steps);
+	assert_in_range(strstr(text, "still being written") - text, 1, no_steps - text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_is_refused_or_answered_with_what_is_odd),
 		cmocka_unit_test(other_dtypes_are_never_fused),
+		cmocka_unit_test(a_rank_of_a_huge_job_is_itself),
+		cmocka_unit_test(a_run_that_was_not_closed_says_so_first),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);

@@ -118,6 +118,9 @@ static void control_traffic_is_no_way_out(void **state)
 		add_end(to, 0, 7000 + to, 42000 + to, to < 2 ? 2 : 3, 2e6, 2e6, "9000000000");
 	}
 	run = net_run_analyze(4);
+	for (size_t l = 0; l < run->network.links.n;
+		l++) /* of a loopback nothing is known, not that it carries nothing */
+		assert_false(run->network.links.at[l].capacity_bytes_per_s <= 0);
 	assert_int_equal(run->network.slow_rank, LW_NONE);
 	assert_int_equal(run->network.ranks.at[0].nic, LW_NONE);
 	assert_true(isnan(run->network.ranks.at[0].capacity_bytes_per_s));

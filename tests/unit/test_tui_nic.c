@@ -466,6 +466,31 @@ static void any_number_that_was_sent_again_is_said_whole(void **state)
 	drop(&run);
 }
 
+/* The most is of a window of a look's length, the cursor's column may be shorter. */
+static void nothing_is_more_than_the_most_seen(void **state)
+{
+	struct lw_rank_lanes ranks[2] = {0};
+	struct lw_timeline timeline = {.column_ns = 50 * MS, .cursor_ns = 120 * MS};
+	char text[LW_TIMELINE_TEXT_BYTES];
+	struct lw_run run;
+
+	(void)state;
+	make(&run, &cases[0]);
+	timeline.lanes.run = &run;
+	timeline.lanes.ranks = ranks;
+	assert_int_equal(lw_nic_lanes_init(&timeline.lanes.nic, &run), LW_OK);
+	for (int i = 0; i < 20; i++) {
+		timeline.cursor_ns = i * 50 * MS;
+		timeline.lanes.nic.most_bytes_per_s = 1;
+		assert_true(lw_timeline_nic_say(&timeline, 0, text));
+		if (strstr(text, "most seen"))
+			break;
+	}
+	assert_non_null(strstr(text, " 100 % of the most seen, "));
+	lw_nic_lanes_done(&timeline.lanes.nic);
+	drop(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -475,6 +500,7 @@ int main(void)
 		cmocka_unit_test(what_was_sent_again_lies_where_it_was_seen),
 		cmocka_unit_test(ranks_behind_one_nic_share_a_lane),
 		cmocka_unit_test(full_is_the_capacity_where_something_tells_it),
+		cmocka_unit_test(nothing_is_more_than_the_most_seen),
 		cmocka_unit_test(what_a_capture_dropped_is_a_gap_of_its_lane),
 		cmocka_unit_test(a_gap_is_no_idle_wire),
 		cmocka_unit_test(any_number_that_was_sent_again_is_said_whole),

@@ -329,6 +329,52 @@ static void of_a_device_computing_is_told_with_its_gaps(void **state)
 	lw_analysis_close(analysis);
 }
 
+/* No framework: nothing is fused, copied or agreed on, and an all-to-all is no gradient. */
+static void operations_without_a_framework_are_no_gradients(void **state)
+{
+	const struct kineto_job job = {2, 6, 2, buckets, 3, .is_unsized = false};
+	struct lw_analysis *analysis = kineto_job_analyze(&job);
+	const char *report = report_of(analysis);
+
+	(void)state;
+	assert_non_null(strstr(report, "us launching, or waiting for the device"));
+	assert_non_null(strstr(report, "and an operation is ready or runs"));
+	assert_non_null(strstr(report, "The phases of its operations (phases"));
+	assert_null(strstr(report, "copies and set-up"));
+	assert_null(strstr(report, "gradient is on its way"));
+	assert_null(strstr(report, "its gradients"));
+	assert_null(strstr(report, "Several GPUs"));
+	lw_analysis_close(analysis);
+}
+
+/* Not a page of zeros and of what is not known. */
+static void a_rank_without_operations_has_no_phases(void **state)
+{
+	const struct kineto_job job = {1, 6, 1, NULL, 0, .is_unsized = false};
+	struct lw_analysis *analysis = kineto_job_analyze(&job);
+	const char *report = report_of(analysis);
+
+	(void)state;
+	assert_non_null(strstr(
+		report, "Exposed communication: none, no operation between ranks was recorded."));
+	assert_null(strstr(report, "0 ns on the wire"));
+	assert_null(strstr(report, "MISC"));
+	assert_null(strstr(report, "Collectives and network"));
+	assert_null(strstr(report, "alpha"));
+	assert_non_null(strstr(report, "Where a step goes"));
+	lw_analysis_close(analysis);
+}
+
+static void several_gpus_of_a_rank_are_said_to_be_one(void **state)
+{
+	const struct kineto_job job = {2, 6, 2, buckets, 3, .comm_device = 1};
+	struct lw_analysis *analysis = kineto_job_analyze(&job);
+
+	(void)state;
+	assert_non_null(strstr(report_of(analysis), "Several GPUs of a rank count as one"));
+	lw_analysis_close(analysis);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -344,6 +390,9 @@ int main(void)
 		cmocka_unit_test(a_few_allreduces_tell_no_cost_and_a_poor_fit_none_that_is_said),
 		cmocka_unit_test(one_step_has_no_interval),
 		cmocka_unit_test(a_trace_names_no_host_that_ranks_could_share),
+		cmocka_unit_test(operations_without_a_framework_are_no_gradients),
+		cmocka_unit_test(a_rank_without_operations_has_no_phases),
+		cmocka_unit_test(several_gpus_of_a_rank_are_said_to_be_one),
 		cmocka_unit_test(of_a_device_computing_is_told_with_its_gaps),
 	};
 
