@@ -160,13 +160,46 @@ static void print_change(FILE *out, const struct lw_advice_list *list)
 	}
 }
 
+/* What is not there, before what is said of the rest. */
+static void print_missing(FILE *out, const struct lw_run *run)
+{
+	struct lw_gpu_launched all = {0};
+	const struct lw_rank *rank;
+	bool is_part = false;
+	char text[400];
+
+	if (run->is_cut_off)
+		print_paragraph(out,
+			"Cut off: a trace of this run stops in its middle. What came after that is missing, and what is said below is of the rest alone.");
+	else if (run->n_torn && run->is_profile) {
+		snprintf(text, sizeof(text),
+			"Damaged: %llu record%s of a trace could not be read. What is said below is of the rest alone.",
+			(unsigned long long)run->n_torn, run->n_torn == 1 ? "" : "s");
+		print_paragraph(out, text);
+	}
+	lw_vec_foreach (rank, &run->ranks) {
+		all.n += rank->gpu.launched.n;
+		all.n_lacking += rank->gpu.launched.n_lacking;
+		is_part |= lw_gpu_launched_is_part(&rank->gpu.launched);
+	}
+	if (!is_part)
+		return;
+	snprintf(text, sizeof(text),
+		"GPU records are missing: %llu of %llu launches of kernels have no kernel (a profiler's buffer that was full, a trace that was cut, CUPTI that began late). Steps with such launches do not count: what they lack looks like an idle GPU.",
+		(unsigned long long)all.n_lacking, (unsigned long long)all.n);
+	print_paragraph(out, text);
+}
+
 static void print_no_steps(FILE *out, const struct lw_analysis *analysis)
 {
 	const struct lw_run *run = analysis->run;
+	bool has_steps = run->ranks.n && run->ranks.at[0].steps.n;
 	char text[256];
 
 	print_paragraph(out,
-		*run->marks.why                 ? run->marks.why
+		*run->marks.why ? run->marks.why
+		: has_steps && (run->n_torn || lw_run_diag_text(run, LW_LOAD_LACKS_KERNELS))
+			? "How long a step takes is not known: of each, records of GPU work are missing. What was recorded is below."
 		: *lw_flows_headline(run, text) ? text
 		: run->is_profile
 			? "No training step was found: the trace has no ProfilerStep marks (call step() of the profiler in each iteration), and its operations do not recur often enough. What was recorded is below."
@@ -187,9 +220,7 @@ void lw_report_answer(FILE *out, const struct lw_analysis *analysis)
 
 	print_job(out, analysis);
 	print_hang(out, analysis->run);
-	if (analysis->run->is_cut_off)
-		print_paragraph(out,
-			"Cut off: a trace of this run stops in its middle. What came after that is missing, and what is said below is of the rest alone.");
+	print_missing(out, analysis->run);
 	if (!summary->n_steps || lw_marks_are_all(analysis->run)) {
 		print_no_steps(out, analysis);
 		return;

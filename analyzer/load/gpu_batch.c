@@ -10,7 +10,7 @@
  *	wire    its kernel                                                          MISC until then
  *
  * With a framework the kernels launched for a batch are its wire; what a batch did before (waiting for the device among
- * it) is MISC as ever. Steps that a program marks on the host begin on the device with the first kernel launched after it.
+ * it) is MISC as ever.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -424,65 +424,4 @@ int lw_load_gpu_batches(struct lw_run *run, struct lw_rank *rank)
 	return lw_run_diag(run, "load", "batches without a kernel", n_without,
 		"rank %d: operations of the framework of which no communication kernel was recorded",
 		rank->rank);
-}
-
-/* ---- steps -------------------------------------------------------------------------------------------- */
-
-struct first { /* kernels by their launch */
-	int64_t launched_ns;
-	int64_t start_ns; /* the least of this one and all that were launched later */
-	int64_t end_ns;   /* the greatest of this one and all that were launched earlier */
-};
-
-static int compare_first(const void *a, const void *b)
-{
-	const struct first *x = a, *y = b;
-
-	if (x->launched_ns != y->launched_ns)
-		return x->launched_ns < y->launched_ns ? -1 : 1;
-	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
-}
-
-int lw_load_gpu_marks(struct lw_rank *rank)
-{
-	const struct lw_gpu_rank *gpu = &rank->gpu;
-	struct first *list = malloc((gpu->kernels.n + 1) * sizeof(*list));
-	const struct lw_kernel *kernel;
-	int64_t last_end_ns = LW_NS_UNKNOWN, *mark;
-	size_t n = 0, at = 0;
-
-	if (!list)
-		return lw_fail(LW_ERR_NOMEM, "no memory");
-	lw_vec_foreach (kernel, &gpu->kernels) {
-		if (kernel->end_ns > last_end_ns)
-			last_end_ns = kernel->end_ns;
-		if (kernel->launch != LW_NONE)
-			list[n++] = (struct first){gpu->launches.at[kernel->launch].start_ns,
-				kernel->start_ns, kernel->end_ns};
-	}
-	if (n * 2 > gpu->kernels.n) { /* else too few launches are known: the host's marks stay */
-		qsort(list, n, sizeof(*list), compare_first);
-		for (size_t i = n - 1; i > 0; i--)
-			if (list[i].start_ns < list[i - 1].start_ns)
-				list[i - 1].start_ns = list[i].start_ns;
-		for (size_t i = 1; i < n; i++)
-			if (list[i].end_ns < list[i - 1].end_ns)
-				list[i].end_ns = list[i - 1].end_ns;
-		lw_vec_foreach (mark, &rank->step_marks) {
-			bool is_end = rank->step_values.at[mark - rank->step_marks.at] < 0;
-
-			while (at < n && list[at].launched_ns < *mark)
-				at++;
-			if (is_end && at < n) { /* what comes next is launched after a pause */
-				if (at && list[at - 1].end_ns > *mark)
-					*mark = list[at - 1].end_ns;
-			} else if (at < n && list[at].start_ns > *mark) {
-				*mark = list[at].start_ns;
-			} else if (at == n && last_end_ns > *mark) {
-				*mark = last_end_ns;
-			}
-		}
-	}
-	free(list);
-	return LW_OK;
 }
