@@ -182,8 +182,11 @@ struct lw_rank {
 	char *host;
 	int framework, transport; /* enum lw_framework, enum lw_transport */
 	int64_t start_ns, end_ns;
-	bool died;                       /* ended without saying so */
-	lw_vec(struct lw_batch) batches; /* by start_ns */
+	bool died; /* ended without saying so */
+	/* load: operations of the framework that failed, as a peer was gone; they are none of batches. first: start, last: end */
+	uint32_t n_failed;
+	int64_t first_failed_ns, last_failed_ns; /* LW_NS_UNKNOWN = none */
+	lw_vec(struct lw_batch) batches;         /* by start_ns */
 	lw_vec(struct lw_member) members;
 	lw_vec(struct lw_ready) readies;          /* by at_ns */
 	lw_vec(struct lw_parameter) parameters;   /* by reducer, position */

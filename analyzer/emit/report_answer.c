@@ -139,6 +139,64 @@ static void print_hang(FILE *out, const struct lw_run *run)
 	print_paragraph(out, text);
 }
 
+static int64_t last_operation_ns(const struct lw_rank *rank)
+{
+	const struct lw_batch *batch;
+	int64_t end_ns = LW_NS_UNKNOWN;
+
+	lw_vec_foreach (batch, &rank->batches)
+		end_ns = batch->end_ns > end_ns ? batch->end_ns : end_ns;
+	return end_ns;
+}
+
+/* Who made no more operations before those of others failed, on one clock: it closed its connections. */
+static bool has_left(const struct lw_run *run, const struct lw_rank *rank, uint32_t *ret_n_failed)
+{
+	const struct lw_rank *other;
+
+	*ret_n_failed = 0;
+	lw_vec_foreach (other, &run->ranks)
+		if (other != rank && other->n_failed && other->clock == rank->clock &&
+			last_operation_ns(rank) < other->first_failed_ns)
+			*ret_n_failed += other->n_failed;
+	return !rank->died && !rank->n_failed && rank->batches.n && *ret_n_failed > 0;
+}
+
+/* Ranks that ended before their time: nothing after that is of a whole job. */
+static void print_gone(FILE *out, const struct lw_run *run)
+{
+	const struct lw_rank *rank, *first = NULL;
+	char text[320];
+	uint32_t n_died = 0, n_failed;
+
+	lw_vec_foreach (rank, &run->ranks) {
+		n_died += rank->died;
+		if (rank->died && (!first || rank->end_ns < first->end_ns))
+			first = rank;
+		if (!has_left(run, rank, &n_failed))
+			continue;
+		snprintf(text, sizeof(text),
+			"Left: rank %d made its last operation %.3f s after the run began and ended at %.3f s; %u operation%s of other ranks failed after that. The rest is of before.",
+			rank->rank,
+			(double)lw_run_since_ns(run, rank, last_operation_ns(rank)) / 1e9,
+			(double)lw_run_since_ns(run, rank, rank->end_ns) / 1e9, n_failed,
+			n_failed == 1 ? "" : "s");
+		print_paragraph(out, text);
+	}
+	if (!first)
+		return;
+	if (n_died == 1)
+		snprintf(text, sizeof(text),
+			"Died: rank %d was killed or crashed; its last record is of %.3f s after the run began, and the rest is of before that.",
+			first->rank, (double)lw_run_since_ns(run, first, first->end_ns) / 1e9);
+	else
+		snprintf(text, sizeof(text),
+			"Died: %u of %d ranks were killed or crashed, rank %d first: its last record is of %.3f s after the run began.",
+			n_died, run->size, first->rank,
+			(double)lw_run_since_ns(run, first, first->end_ns) / 1e9);
+	print_paragraph(out, text);
+}
+
 /* What is found and not said above, each by what it is worth at most. */
 static void print_change(FILE *out, const struct lw_advice_list *list)
 {
@@ -220,6 +278,7 @@ void lw_report_answer(FILE *out, const struct lw_analysis *analysis)
 
 	print_job(out, analysis);
 	print_hang(out, analysis->run);
+	print_gone(out, analysis->run);
 	print_missing(out, analysis->run);
 	if (!summary->n_steps || lw_marks_are_all(analysis->run)) {
 		print_no_steps(out, analysis);
