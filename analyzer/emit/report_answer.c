@@ -27,11 +27,14 @@ static void print_job(FILE *out, const struct lw_analysis *analysis)
 
 static double mean_step_ns(const struct lw_summary *summary)
 {
-	double sum_ns = 0;
+	double sum_ns = 0, n = 0;
 
 	for (size_t r = 0; r < summary->ranks.n; r++)
-		sum_ns += summary->ranks.at[r].step_ns.value;
-	return sum_ns / (double)summary->ranks.n;
+		if (!isnan(summary->ranks.at[r].step_ns.value)) {
+			sum_ns += summary->ranks.at[r].step_ns.value;
+			n++;
+		}
+	return sum_ns / n;
 }
 
 static void print_exposed(FILE *out, const struct lw_summary *summary)
