@@ -142,6 +142,7 @@ struct lw_nccl_comm_rank {
 	int64_t comm_key;
 	int32_t comm_rank;
 	int32_t rank; /* index into run->ranks */
+	int32_t size; /* ranks of the communicator */
 };
 
 struct lw_gpu_stream {
@@ -236,6 +237,12 @@ enum { LW_GPU_LOST_MAX = 64 };
 
 /** lw_gpu_class_name() - "compute"; "" for a number that is none. */
 const char *lw_gpu_class_name(int gpu_class);
+
+/**
+ * lw_nccl_is_alltoall() - the @n sends and receives of one group, from @first on, are an all-to-all: each other rank of
+ * their one communicator is sent to and received from. An exchange with neighbours is none. (load/gpu_batch.c)
+ */
+bool lw_nccl_is_alltoall(const struct lw_run *run, const struct lw_nccl_call *first, size_t n);
 
 /** lw_gpu_launched_add() - one more launch, a later one; those of no kernel do not count. (load/gpu_missing.c) */
 void lw_gpu_launched_add(struct lw_gpu_launched *launched, const struct lw_gpu_launch *launch);

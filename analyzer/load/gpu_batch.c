@@ -61,8 +61,54 @@ static struct lw_collective collective_of(
 	return collective;
 }
 
-/* From operation @i on, those of its group; sends and receives of one are an all-to-all. Return: how many. */
-static size_t take_group(const struct lw_rank *rank, size_t i, struct lw_collective *ret_collective)
+/* Of a communicator that nobody told of: the job's. */
+static int32_t size_of(const struct lw_run *run, int64_t comm_key)
+{
+	size_t low = 0, high = run->gpu.nccl_comm_ranks.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (run->gpu.nccl_comm_ranks.at[middle].comm_key < comm_key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < run->gpu.nccl_comm_ranks.n &&
+			       run->gpu.nccl_comm_ranks.at[low].comm_key == comm_key
+		       ? run->gpu.nccl_comm_ranks.at[low].size
+		       : run->size;
+}
+
+bool lw_nccl_is_alltoall(const struct lw_run *run, const struct lw_nccl_call *first, size_t n)
+{
+	enum { SENT = 1, RECEIVED = 2 };
+	int32_t size = size_of(run, first->comm_key), n_sent = 0, n_received = 0;
+	uint8_t *seen;
+
+	/* to and from each other rank; a rank's own part may be a copy */
+	if (size < 2 || n / 2 + 1 < (size_t)size || !(seen = calloc((size_t)size, 1)))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		uint8_t way = first[i].op == LW_NCCL_RECV ? RECEIVED : SENT;
+		int32_t peer = first[i].peer;
+
+		if (!is_point_to_point(&first[i]) || first[i].comm_key != first->comm_key ||
+			peer < 0 || peer >= size) {
+			n_sent = 0;
+			break;
+		}
+		n_sent += way == SENT && !(seen[peer] & SENT);
+		n_received += way == RECEIVED && !(seen[peer] & RECEIVED);
+		seen[peer] |= way;
+	}
+	free(seen);
+	return n_sent >= size - 1 && n_received >= size - 1;
+}
+
+/* From operation @i on, those of its group; sends and receives of one may be an all-to-all. Return: how many. */
+static size_t take_group(const struct lw_run *run, const struct lw_rank *rank, size_t i,
+	struct lw_collective *ret_collective)
 {
 	const struct lw_nccl_call *first = &rank->gpu.nccl_ops.at[i];
 	int coll = coll_of(first);
@@ -75,7 +121,7 @@ static size_t take_group(const struct lw_rank *rank, size_t i, struct lw_collect
 				? is_point_to_point(&first[n])
 				: first[n].op == first->op && first[n].comm_key == first->comm_key))
 		n++;
-	if (is_point_to_point(first) && n > 1)
+	if (is_point_to_point(first) && lw_nccl_is_alltoall(run, first, n))
 		coll = LW_COLL_ALLTOALL;
 	for (size_t k = 0; k < n; k++)
 		if (first[k].op != LW_NCCL_RECV)
@@ -91,7 +137,7 @@ int lw_load_gpu_collectives(struct lw_run *run, struct lw_rank *rank)
 
 	for (size_t i = 0; i < rank->gpu.nccl_ops.n;) {
 		struct lw_collective collective;
-		size_t n = take_group(rank, i, &collective);
+		size_t n = take_group(run, rank, i, &collective);
 
 		if (!collective.op)
 			n_other += n;

@@ -350,6 +350,29 @@ static const char ordered_sql[] =
 	" (1, 11, 31000, 60000, 900, 0, 1, 21, 0, NULL, 0), (1, 12, 50000, 70000, 900, 0, 1, 20, 0, NULL, 0),"
 	" (1, 13, 70000, 75000, 901, 0, 1, 20, 0, NULL, 0), (1, 14, 75000, 76000, 901, 0, 1, 20, 0, NULL, 0),"
 	" (1, 15, 1000, 2000, 900, 0, 1, 20, 0, NULL, 0)";
+#define COMM_OF(size) "; INSERT INTO comm VALUES(901, 1, 5, NULL, " size ", 0, 1, 7, 3, 0)"
+
+/* In a communicator of three a rank that exchanges with one of its neighbours takes no part in an all-to-all. */
+static void an_exchange_with_a_neighbour_is_no_alltoall(void **state)
+{
+	struct make_run spec = make_run_job(1, 2);
+	struct lw_nccl_services services;
+	char sql[4096];
+	struct lw_run *run;
+
+	(void)state;
+	snprintf(sql, sizeof(sql), "%s%s", ordered_sql, COMM_OF("3"));
+	spec.extra_sql = sql;
+	run = run_fixture_load(&spec);
+	assert_int_equal(run->ranks.at[0].batches.n, 3);
+	assert_int_equal(run_fixture_diag(run, "point to point"), 3);
+	assert_int_equal(lw_nccl_services(run, &services), LW_OK);
+	assert_int_equal(services.at.n, 5);
+	assert_int_equal(services.at.at[3].op, LW_NCCL_SEND);
+	assert_int_equal((int)services.at.at[3].bytes, 50);
+	lw_vec_free(&services.at);
+	lw_run_free(run);
+}
 
 static void kernels_without_launches_are_taken_in_their_order(void **state)
 {
@@ -358,9 +381,11 @@ static void kernels_without_launches_are_taken_in_their_order(void **state)
 	const struct lw_gpu_rank *gpu;
 	const struct lw_rank *rank;
 	struct lw_run *run;
+	char sql[4096];
 
 	(void)state;
-	spec.extra_sql = ordered_sql;
+	snprintf(sql, sizeof(sql), "%s%s", ordered_sql, COMM_OF("2"));
+	spec.extra_sql = sql;
 	run = run_fixture_load(&spec);
 	rank = &run->ranks.at[0];
 	gpu = &rank->gpu;
@@ -492,6 +517,7 @@ int main(void)
 		cmocka_unit_test(a_gradient_can_be_sent_when_the_device_has_computed_it),
 		cmocka_unit_test(without_kernels_everything_is_as_before),
 		cmocka_unit_test(kernels_without_launches_are_taken_in_their_order),
+		cmocka_unit_test(an_exchange_with_a_neighbour_is_no_alltoall),
 		cmocka_unit_test(kernels_that_nobody_told_of_are_operations_all_the_same),
 		cmocka_unit_test(of_two_processes_of_a_rank_the_one_with_more_kernels_is_used),
 		cmocka_unit_test(damaged_rows_are_counted_and_the_rest_is_used),
