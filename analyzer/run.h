@@ -291,8 +291,9 @@ struct lw_run {
 	uint32_t n_duplicate_ranks; /* processes of a rank that is there already: not used */
 	uint32_t
 		n_hung_ranks; /* load: they waited at the end for an operation that was not carried to an end, */
-	int64_t hung_ns; /* the longest so long */
-	uint64_t n_torn; /* load: records of files that could not be read; of n_lost */
+	int64_t hung_ns;    /* the longest so long */
+	uint64_t n_unended; /* load: records of what was not seen to begin or to end; of n_lost */
+	uint64_t n_torn;    /* load: records of files that could not be read; of n_lost */
 	bool is_cut_off; /* a trace that was imported stops in its middle: what came after it is not known */
 	bool is_closed; /* every store was closed in order */
 	bool is_import; /* from a timeline: one rank's view */
@@ -305,6 +306,7 @@ struct lw_run {
 
 /* Kinds that another stage asks for. */
 #define LW_LOAD_LACKS_KERNELS "launches without a kernel"
+#define LW_LOAD_NCCL_HANG     "hang in NCCL"
 #define LW_STEP_NONE          "no steps"
 #define LW_STEP_TWO_LENGTHS   "two lengths"
 #define LW_CORES_CONTENDED    "cores contended"

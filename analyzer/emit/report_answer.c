@@ -132,10 +132,16 @@ static void print_slow_link(FILE *out, const struct lw_run *run)
 
 static void print_hang(FILE *out, const struct lw_run *run)
 {
-	char hung[LW_UNIT_TEXT_BYTES], text[200];
+	const char *nccl = lw_run_diag_text(run, LW_LOAD_NCCL_HANG);
+	char hung[LW_UNIT_TEXT_BYTES], text[512];
 
 	if (!run->n_hung_ranks)
 		return;
+	if (nccl) {
+		snprintf(text, sizeof(text), "Hang: %s.", nccl);
+		print_paragraph(out, text);
+		return;
+	}
 	snprintf(text, sizeof(text),
 		"Hang: at the end %u of %d ranks waited for operations that were never carried to an end, %s at most; the rest is of before that.",
 		run->n_hung_ranks, run->size, lw_ns_format((double)run->hung_ns, hung));

@@ -174,5 +174,5 @@ int lw_load_unfinished(struct lw_run *run)
 		if (status == LW_OK && (is_hung || rank->died))
 			status = say(run, r, &one);
 	}
-	return status;
+	return status == LW_OK && !run->is_import ? lw_load_nccl_hangs(run) : status;
 }
