@@ -330,6 +330,21 @@ static void of_a_device_computing_is_told_with_its_gaps(void **state)
 	lw_analysis_close(analysis);
 }
 
+/* DDP's usual buckets are of one size: that they share a name is no change from step to step. */
+static void buckets_of_one_size_do_not_come_and_go(void **state)
+{
+	static const struct kineto_op ops[] = {{"allreduce", ALLREDUCE, MI, MI, 0, 0},
+		{"allreduce", ALLREDUCE, MI, MI, 0, 0},
+		{"allreduce", ALLREDUCE, MI / 4, MI / 4, 0, 0}};
+	struct kineto_job job = {2, 8, 2, ops, 3, .is_unsized = false};
+	struct lw_analysis *analysis = kineto_job_analyze(&job);
+
+	(void)state;
+	assert_true(isnan(analysis->summary.osf.value));
+	assert_non_null(strstr(analysis->summary.osf.why, "have no names of their own"));
+	lw_analysis_close(analysis);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +355,7 @@ int main(void)
 		cmocka_unit_test(sizes_that_are_not_told_are_not_known),
 		cmocka_unit_test(what_is_sized_is_not_told_as_all),
 		cmocka_unit_test(a_barrier_moves_nothing),
+		cmocka_unit_test(buckets_of_one_size_do_not_come_and_go),
 		cmocka_unit_test(a_barrier_has_the_kernel_of_an_allreduce),
 		cmocka_unit_test(sends_that_are_not_matched_moved_their_bytes_all_the_same),
 		cmocka_unit_test(a_few_allreduces_tell_no_cost_and_a_poor_fit_none_that_is_said),
