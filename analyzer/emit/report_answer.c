@@ -164,11 +164,13 @@ static bool has_left(const struct lw_run *run, const struct lw_rank *rank, uint3
 	const struct lw_rank *other;
 
 	*ret_n_failed = 0;
+	if (rank->died || rank->n_failed || !rank->batches.n)
+		return false;
 	lw_vec_foreach (other, &run->ranks)
 		if (other != rank && other->n_failed && other->clock == rank->clock &&
 			last_operation_ns(rank) < other->first_failed_ns)
 			*ret_n_failed += other->n_failed;
-	return !rank->died && !rank->n_failed && rank->batches.n && *ret_n_failed > 0;
+	return *ret_n_failed > 0;
 }
 
 /* Ranks that ended before their time: nothing after that is of a whole job. */

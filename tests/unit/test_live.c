@@ -559,34 +559,6 @@ static void keys_that_the_hints_promise_are_those_that_work(void **state)
 	end(&g);
 }
 
-/* A plain program whose operations are NCCL's: no figure says that there was none. */
-static void operations_of_nccl_are_counted_and_not_followed(void **state)
-{
-	struct make_run spec = make_run_job(1, 4);
-	struct lw_live_figures f;
-	struct growing g;
-
-	(void)state;
-	begin(&g, &spec);
-	appear(&g, 0);
-	for (int i = 1; i <= 3; i++)
-		execute(&g,
-			"INSERT INTO nccl_op VALUES(1, %d, 1000, 2000, 1, 5, %d, 400, -1, NULL, 2, 3, 4, 8, 1, 2)",
-			1000 + i, i);
-	ok(lw_live_look(g.live, S));
-	f = figures_of(&g, 0);
-	assert_int_equal(g.live->model.n_nccl_ops, 3);
-	assert_true(isnan(f.ops_per_s) && isnan(f.step_ns));
-	assert_string_equal(f.why_not_exposed, "operations of NCCL are not followed live");
-	/* under a framework its operations are, whatever carries them */
-	for (int64_t at_ns = S; at_ns <= 2 * S; at_ns += 200 * MS)
-		grow_to(&g, at_ns);
-	f = figures_of(&g, 0);
-	assert_true(f.ops_per_s > 0 && f.n_steps > 0);
-	assert_false(lw_live_is_nccl(&g.live->model));
-	end(&g);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -609,7 +581,6 @@ int main(void)
 		cmocka_unit_test(traffic_is_spread_over_the_time_since_the_sample_before),
 		cmocka_unit_test(traffic_that_no_socket_carries_is_not_called_none),
 		cmocka_unit_test(when_all_ranks_have_died_their_last_seconds_stay_known),
-		cmocka_unit_test(operations_of_nccl_are_counted_and_not_followed),
 		cmocka_unit_test(a_snapshot_is_a_run_file_of_what_is_known),
 		cmocka_unit_test(keys_that_the_hints_promise_are_those_that_work),
 	};
