@@ -321,6 +321,8 @@ static int drop_failed(struct lw_run *run, struct lw_rank *rank)
 	struct lw_collective *collective;
 	size_t n = 0;
 
+	rank->n_failed = 0;
+	rank->first_failed_ns = rank->last_failed_ns = LW_NS_UNKNOWN;
 	if (!place)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
 	for (size_t i = 0; i < rank->batches.n; i++) {

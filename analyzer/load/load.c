@@ -118,8 +118,6 @@ static int add_rank(struct lw_run *run, struct candidate *from)
 		.end_ns = from->has_ended ? from->end_ns : LW_NS_UNKNOWN,
 		.died = from->died,
 		.clock = from->clock,
-		.first_failed_ns = LW_NS_UNKNOWN,
-		.last_failed_ns = LW_NS_UNKNOWN,
 		.used_cores = NAN,
 		.waited_cores = NAN,
 		.core_wait_frac = NAN};
