@@ -15,6 +15,9 @@
 
 #include "base/vec.h"
 
+struct lw_run;
+struct lw_rank;
+
 struct lw_interval {
 	int64_t start_ns, end_ns;
 };
@@ -79,6 +82,16 @@ struct lw_gpu_launch { /* the host asked for GPU work */
 	uint32_t result; /* 0 = success */
 	int made_for;    /* enum lw_launch_for: what for_serial is of */
 	uint64_t for_serial;
+	/* of a kernel: when that began on the device; of one without, about when it would have; LW_NS_UNKNOWN */
+	int64_t device_ns;
+	bool lacks_kernel; /* none is recorded, though launches by the same function have theirs */
+};
+
+/* Launches of kernels in one stretch of time, in their order, and how many of them lack theirs. */
+struct lw_gpu_launched {
+	uint64_t n, n_lacking;
+	uint64_t in_a_row, most_in_a_row; /* of those that lack theirs */
+	bool is_first_lacking;
 };
 
 struct lw_nccl_call {                           /* one operation of NCCL: a row of table nccl_op */
@@ -129,6 +142,7 @@ struct lw_nccl_comm_rank {
 	int64_t comm_key;
 	int32_t comm_rank;
 	int32_t rank; /* index into run->ranks */
+	int32_t size; /* ranks of the communicator */
 };
 
 struct lw_gpu_stream {
@@ -201,6 +215,7 @@ struct lw_gpu_rank { /* of struct lw_rank */
 	lw_vec(struct lw_nccl_carrier) nccl_carriers; /* by op, those of none first */
 	int nccl_plugin; /* version of the interface by which NCCL told of them; 0 = not known */
 	bool has_syncs;  /* waits for the device and launches were recorded */
+	struct lw_gpu_launched launched;                   /* all of its launches of kernels */
 	lw_vec(struct lw_interval) busy[LW_GPU_N_CLASSES]; /* unions over its streams, by start */
 	/* gpu */
 	struct lw_gpu_times whole; /* from its first kernel to its last end */
@@ -223,6 +238,21 @@ enum { LW_GPU_LOST_MAX = 64 };
 
 /** lw_gpu_class_name() - "compute"; "" for a number that is none. */
 const char *lw_gpu_class_name(int gpu_class);
+
+/**
+ * lw_nccl_is_alltoall() - the @n sends and receives of one group, from @first on, are an all-to-all: each other rank of
+ * their one communicator is sent to and received from. An exchange with neighbours is none. (load/gpu_batch.c)
+ */
+bool lw_nccl_is_alltoall(const struct lw_run *run, const struct lw_nccl_call *first, size_t n);
+
+/** lw_gpu_launched_add() - one more launch, a later one; those of no kernel do not count. (load/gpu_missing.c) */
+void lw_gpu_launched_add(struct lw_gpu_launched *launched, const struct lw_gpu_launch *launch);
+
+/** lw_gpu_launched_is_part() - so many lack their kernels that what the others say is not true of the whole. */
+bool lw_gpu_launched_is_part(const struct lw_gpu_launched *launched);
+
+/** lw_gpu_is_part() - what is recorded of the GPU work of @rank is but a part of it. (load/gpu_missing.c) */
+bool lw_gpu_is_part(const struct lw_run *run, const struct lw_rank *rank);
 
 /** lw_gpu_has() - kernels of @rank were recorded, so its figures are from the GPU. */
 #define lw_gpu_has(rank) ((rank)->gpu.kernels.n > 0)

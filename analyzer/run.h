@@ -182,8 +182,11 @@ struct lw_rank {
 	char *host;
 	int framework, transport; /* enum lw_framework, enum lw_transport */
 	int64_t start_ns, end_ns;
-	bool died;                       /* ended without saying so */
-	lw_vec(struct lw_batch) batches; /* by start_ns */
+	bool died; /* ended without saying so */
+	/* load: operations of the framework that failed, as a peer was gone; they are none of batches. first: start, last: end */
+	uint32_t n_failed;
+	int64_t first_failed_ns, last_failed_ns; /* LW_NS_UNKNOWN = none */
+	lw_vec(struct lw_batch) batches;         /* by start_ns */
 	lw_vec(struct lw_member) members;
 	lw_vec(struct lw_ready) readies;          /* by at_ns */
 	lw_vec(struct lw_parameter) parameters;   /* by reducer, position */
@@ -288,7 +291,9 @@ struct lw_run {
 	uint32_t n_duplicate_ranks; /* processes of a rank that is there already: not used */
 	uint32_t
 		n_hung_ranks; /* load: they waited at the end for an operation that was not carried to an end, */
-	int64_t hung_ns; /* the longest so long */
+	int64_t hung_ns;    /* the longest so long */
+	uint64_t n_unended; /* load: records of what was not seen to begin or to end; of n_lost */
+	uint64_t n_torn;    /* load: records of files that could not be read; of n_lost */
 	bool is_cut_off; /* a trace that was imported stops in its middle: what came after it is not known */
 	bool is_closed; /* every store was closed in order */
 	bool is_import; /* from a timeline: one rank's view */
@@ -300,9 +305,11 @@ struct lw_run {
 };
 
 /* Kinds that another stage asks for. */
-#define LW_STEP_NONE        "no steps"
-#define LW_STEP_TWO_LENGTHS "two lengths"
-#define LW_CORES_CONTENDED  "cores contended"
+#define LW_LOAD_LACKS_KERNELS "launches without a kernel"
+#define LW_LOAD_NCCL_HANG     "hang in NCCL"
+#define LW_STEP_NONE          "no steps"
+#define LW_STEP_TWO_LENGTHS   "two lengths"
+#define LW_CORES_CONTENDED    "cores contended"
 
 enum { LW_DIAG_MAX_TEXTS = 8 }; /* of one kind */
 

@@ -134,6 +134,10 @@ static void print_text(const struct options *options, const struct lw_import_sum
 	if (summary->n_unfinished)
 		printf("  %" PRIu64 " operation(s) had not ended when the file stops\n",
 			summary->n_unfinished);
+	if (summary->n_without_kernel)
+		printf("  MISSING: %" PRIu64
+		       " launches have no kernel: records of GPU work are missing, and steps that lack many do not count\n",
+			summary->n_without_kernel);
 	if (summary->n_bad)
 		printf("  INCOMPLETE: %" PRIu64 " record(s) could not be used; %s%s\n",
 			summary->n_bad, summary->n_bad > 1 ? "the first: " : "", summary->problem);
@@ -166,6 +170,7 @@ static int print_json(const struct options *options, const struct lw_import_summ
 	lw_json_int(json, "n_kernels", (int64_t)summary->n_kernels);
 	lw_json_int(json, "n_copies", (int64_t)summary->n_copies);
 	lw_json_int(json, "n_launches", (int64_t)summary->n_launches);
+	lw_json_int(json, "n_without_kernel", (int64_t)summary->n_without_kernel);
 	lw_json_int(json, "n_syncs", (int64_t)summary->n_syncs);
 	lw_json_int(json, "n_nccl_ops", (int64_t)summary->n_nccl_ops);
 	lw_json_int(json, "n_nccl_unsized", (int64_t)summary->n_nccl_unsized);

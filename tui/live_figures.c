@@ -64,6 +64,16 @@ static struct lw_live_slot sum_slots(const struct lw_live_model *model,
 	return sum;
 }
 
+bool lw_live_is_nccl(const struct lw_live_model *model)
+{
+	const struct lw_live_rank *rank;
+	bool has_others = model->has_batches;
+
+	lw_vec_foreach (rank, &model->ranks)
+		has_others |= rank->n_ops > 0;
+	return model->n_nccl_ops > 0 && !has_others;
+}
+
 /* As in the report, what was before the first step does not count, where steps are known. */
 static void find_exposed(const struct lw_live_model *model, const struct lw_live_rank *rank,
 	int64_t from_ns, int64_t to_ns, struct lw_live_figures *figures)
@@ -73,7 +83,9 @@ static void find_exposed(const struct lw_live_model *model, const struct lw_live
 	int64_t until_ns;
 
 	figures->exposed_frac = NAN;
-	if (is_plain && rank->is_exposed_unknown)
+	if (lw_live_is_nccl(model))
+		figures->why_not_exposed = "operations of NCCL are not followed live";
+	else if (is_plain && rank->is_exposed_unknown)
 		figures->why_not_exposed = "operations are nonblocking";
 	else if (is_plain && !rank->n_ops)
 		figures->why_not_exposed = "no blocking operation was recorded yet";
@@ -110,7 +122,8 @@ struct lw_live_figures *lw_live_rank_figures(const struct lw_live_model *model,
 	*ret = (struct lw_live_figures){
 		.step_ns = per((double)sum.steps_ns, sum.n_steps),
 		.steps_per_s = per(sum.n_steps, (double)(until_ns - counting_ns) * 1e-9),
-		.ops_per_s = rate(sum.n_ops, until_ns - from_ns),
+		.ops_per_s =
+			lw_live_is_nccl(model) ? (double)NAN : rate(sum.n_ops, until_ns - from_ns),
 		.sent_bytes_per_s =
 			rank->has_traffic ? rate(sum.sent_bytes, until_ns - from_ns) : (double)NAN,
 		.received_bytes_per_s = rank->has_traffic

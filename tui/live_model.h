@@ -137,6 +137,7 @@ struct lw_live_model {
 	uint32_t ops_per_step;             /* of a plain program, 0 = not known */
 	bool is_partial; /* earlier rows were skipped: counts since the beginning are not known */
 	bool has_batches, has_waits;
+	int64_t n_nccl_ops; /* in the file: of a plain program they are counted, and not followed */
 	const char *why_not_late; /* static; NULL: operations can be compared */
 	uint64_t n_groups;        /* compared so far */
 };
@@ -232,5 +233,8 @@ const char *lw_live_name(const struct lw_live_rank *rank, char text[LW_LIVE_NAME
 
 /** lw_live_is_rank() - this process counts as a rank of the job: it has a number, or did what ranks do. */
 bool lw_live_is_rank(const struct lw_live_rank *rank);
+
+/** lw_live_is_nccl() - a program whose operations are NCCL's alone: no figure of operations is known. */
+bool lw_live_is_nccl(const struct lw_live_model *model);
 
 #endif /* LAPWING_TUI_LIVE_MODEL_H */

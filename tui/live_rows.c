@@ -12,7 +12,7 @@ enum { NONE = -1, BUSY_MS = 20, MAX_THREAD_ID = 1 << 20 };
 #define HISTORY_NS                                                                                 \
 	(60 * LW_NS_PER_S) /* before the newest row, when the job is older than this screen */
 
-enum meta { RUN, PROCESSES, THREADS, WORLD };
+enum meta { RUN, PROCESSES, THREADS, WORLD, NCCL_OPS };
 
 static const char *const meta_sql[] = {
 	[RUN] = "SELECT closed, exit_code FROM run",
@@ -23,6 +23,7 @@ static const char *const meta_sql[] = {
 	/* the first communicator of all ranks; its rows are few */
 	[WORLD] = "SELECT c.key FROM comm c JOIN process p ON p.id = c.process_id"
 		  " WHERE c.size = p.size ORDER BY c.rowid LIMIT 1",
+	[NCCL_OPS] = "SELECT max(rowid) FROM nccl_op",
 };
 
 static bool is_time(const struct lw_live_rows *rows, int64_t start_ns, int64_t end_ns)
@@ -417,6 +418,8 @@ static int read_all(struct lw_live_rows *rows)
 		status = read_threads(rows);
 	if (status == LW_OK && !rows->model->has_batches && !rows->world_key)
 		status = read_value(rows, rows->meta[WORLD], &rows->world_key);
+	if (status >= 0)
+		status = read_value(rows, rows->meta[NCCL_OPS], &rows->model->n_nccl_ops);
 	if (status == LW_OK && !rows->has_begun)
 		status = begin(rows);
 	rows->is_behind = false;

@@ -22,7 +22,7 @@ struct lw_live_comm {
 struct lw_live_rows {
 	struct lw_store *store;
 	struct lw_live_model *model; /* borrowed */
-	sqlite3_stmt *meta[4], *newest[LW_LIVE_TABLES], *rows[LW_LIVE_TABLES];
+	sqlite3_stmt *meta[5], *newest[LW_LIVE_TABLES], *rows[LW_LIVE_TABLES];
 	int64_t at[LW_LIVE_TABLES];   /* last row seen */
 	lw_vec(int32_t) thread_ranks; /* by thread id: index into model->ranks, LW_NONE */
 	int64_t world_key; /* communicator of all ranks that a plain program uses; 0 = not seen */

@@ -177,7 +177,8 @@ static void draw_step(
 		pane, x, y, LW_STYLE_STRONG, "%s", lw_ns_or_unknown(picture->job.step_ns, step));
 	if (isnan(picture->job.step_ns))
 		lw_pane_print(pane, x + 3, y, LW_STYLE_DIM, "%s",
-			picture->model->has_batches || !picture->job.n_steps
+			lw_live_is_nccl(picture->model) ? "operations of NCCL are not followed live"
+			: picture->model->has_batches || !picture->job.n_steps
 				? "no step ended in this window"
 				: "a plain program's steps are found by the analysis");
 	else if (picture->job.steps_per_s > 0)
@@ -295,6 +296,10 @@ static void draw_late(
 		lw_pane_print(pane, x, y, LW_STYLE_TEXT,
 			"nobody by more than 2 %% of a step (of %llu %s%s)",
 			(unsigned long long)picture->job.n_late, what, s);
+	else if (lw_live_is_nccl(model))
+		lw_pane_print(pane, x, y, LW_STYLE_DIM,
+			"not known: operations of NCCL are not followed live: %lld so far",
+			(long long)model->n_nccl_ops);
 	else
 		lw_pane_print(pane, x, y, LW_STYLE_DIM, "not known: %s",
 			model->why_not_late ? model->why_not_late

@@ -236,7 +236,8 @@ int lw_gpu_gaps(const struct lw_run *run, const struct lw_gpu_span *span, const 
 
 	*idle = (struct lw_gpu_idle){0};
 	while (status == LW_OK && next_work(run, gpu, &k, &c, &work)) {
-		if (lw_gpu_span_has(span, work.start_ns, &walk.hint)) {
+		/* the gap before the first kernel of a step is of the step before, which it ends */
+		if (lw_gpu_span_has(span, work.start_ns - 1, &walk.hint)) {
 			bool computes = k > n_kernels && !work.is_comm;
 
 			idle->n_kernels += computes;

@@ -9,7 +9,6 @@ bool lw_gpu_span(const struct lw_run *run, const struct lw_rank *rank, struct lw
 	int64_t last_ns = INT64_MIN;
 	double sum_ns = 0, n = 0;
 
-	(void)run;
 	if (!lw_gpu_has(rank))
 		return false;
 	lw_vec_foreach (step, &rank->steps)
@@ -22,6 +21,8 @@ bool lw_gpu_span(const struct lw_run *run, const struct lw_rank *rank, struct lw
 		span.n = (double)rank->gpu.n_steps;
 		span.length_ns = sum_ns / n;
 		span.each = "a step";
+	} else if (lw_gpu_is_part(run, rank)) {
+		return false; /* much of what ran is not recorded */
 	} else {
 		lw_vec_foreach (kernel, &rank->gpu.kernels)
 			last_ns = kernel->end_ns > last_ns ? kernel->end_ns : last_ns;

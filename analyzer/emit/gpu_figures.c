@@ -69,7 +69,8 @@ static void summarize_steps(const struct lw_run *run, const struct lw_rank *rank
 	}
 }
 
-static void summarize_whole(const struct lw_rank *rank, struct lw_gpu_rank_figures *out)
+static void summarize_whole(
+	const struct lw_run *run, const struct lw_rank *rank, struct lw_gpu_rank_figures *out)
 {
 	int64_t last_ns = INT64_MIN;
 	const struct lw_kernel *kernel;
@@ -85,6 +86,9 @@ static void summarize_whole(const struct lw_rank *rank, struct lw_gpu_rank_figur
 					     ? lw_summary_unknown("its kernels tell nothing of it")
 					     : lw_summary_exact(ns, LW_MEASURED);
 	}
+	if (lw_gpu_is_part(run, rank))
+		out->idle_ns = out->exposed_ns = lw_summary_unknown(
+			"records of kernels are missing: what looks idle may have been computing");
 }
 
 static int summarize_ranks(const struct lw_run *run, struct lw_gpu_summary *summary)
@@ -103,7 +107,7 @@ static int summarize_ranks(const struct lw_run *run, struct lw_gpu_summary *summ
 			return lw_fail(LW_ERR_NOMEM, "no memory for %zu steps", rank->steps.n);
 		summarize_steps(run, rank, values, &out);
 		free(values);
-		summarize_whole(rank, &recorded);
+		summarize_whole(run, rank, &recorded);
 		if (!out.n_steps)
 			out = recorded;
 		mark_lost(rank, &out);

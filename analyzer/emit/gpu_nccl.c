@@ -118,8 +118,8 @@ static int by_time(const void *a, const void *b)
 					    : x->protocol - y->protocol;
 }
 
-/* Calls of one kind in a group count each; sends and receives that one kernel serves are one all-to-all. */
-static int add_calls(struct rows *rows, const struct lw_rank *rank)
+/* Calls of one kind in a group count each; sends and receives that one kernel serves may be one all-to-all. */
+static int add_calls(struct rows *rows, const struct lw_run *run, const struct lw_rank *rank)
 {
 	int32_t kernel = LW_NONE;
 	int status = LW_OK;
@@ -131,7 +131,7 @@ static int add_calls(struct rows *rows, const struct lw_rank *rank)
 
 		if (!lw_nccl_is_counted(rank, call))
 			continue;
-		n = lw_nccl_together(rank, call, &all);
+		n = lw_nccl_together(run, rank, call, &all);
 		if (all.op != call->op) {
 			status = add_call(rows, &all, true);
 			i += n - 1;
@@ -153,7 +153,7 @@ int lw_gpu_sum_nccl(const struct lw_run *run, struct lw_gpu_summary *summary)
 
 	lw_vec_foreach (rank, &run->ranks)
 		if (status == LW_OK)
-			status = add_calls(&rows, rank);
+			status = add_calls(&rows, run, rank);
 	lw_vec_foreach (served, &services.at)
 		if (status == LW_OK)
 			status = add_served(&rows, served);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analyzer/emit/marks.h"
 #include "analyzer/emit/wrap.h"
 
 static void print_diag(const struct lw_diag *diag, FILE *out)
@@ -21,8 +22,15 @@ void lw_quality_counts(const struct lw_run *run, size_t n_steps, size_t n_exclud
 {
 	const struct lw_rank *rank = run->ranks.n ? &run->ranks.at[0] : NULL;
 
-	fprintf(out, "Quality of this run\n  %zu step%s counted, %zu left out; %llu record%s lost",
-		n_steps, n_steps == 1 ? "" : "s", n_excluded, (unsigned long long)run->n_lost,
+	fputs("Quality of this run\n  ", out);
+	/* of marks alone nothing is left out */
+	if (lw_marks_are_all(run))
+		fprintf(out, "%llu step%s between marks of all processes",
+			(unsigned long long)run->marks.n_gaps, run->marks.n_gaps == 1 ? "" : "s");
+	else
+		fprintf(out, "%zu step%s counted, %zu left out", n_steps, n_steps == 1 ? "" : "s",
+			n_excluded);
+	fprintf(out, "; %llu record%s lost", (unsigned long long)run->n_lost,
 		run->n_lost == 1 ? "" : "s");
 	if (run->n_unread)
 		fprintf(out, "; not everything was read (below)");

@@ -28,11 +28,14 @@ static void print_job(FILE *out, const struct lw_analysis *analysis)
 
 static double mean_step_ns(const struct lw_summary *summary)
 {
-	double sum_ns = 0;
+	double sum_ns = 0, n = 0;
 
 	for (size_t r = 0; r < summary->ranks.n; r++)
-		sum_ns += summary->ranks.at[r].step_ns.value;
-	return sum_ns / (double)summary->ranks.n;
+		if (!isnan(summary->ranks.at[r].step_ns.value)) {
+			sum_ns += summary->ranks.at[r].step_ns.value;
+			n++;
+		}
+	return sum_ns / n;
 }
 
 bool lw_report_is_silent(const struct lw_run *run, const struct lw_summary *summary)
@@ -133,13 +136,79 @@ static void print_slow_link(FILE *out, const struct lw_run *run)
 
 static void print_hang(FILE *out, const struct lw_run *run)
 {
-	char hung[LW_UNIT_TEXT_BYTES], text[200];
+	const char *nccl = lw_run_diag_text(run, LW_LOAD_NCCL_HANG);
+	char hung[LW_UNIT_TEXT_BYTES], text[512];
 
 	if (!run->n_hung_ranks)
 		return;
+	if (nccl) {
+		snprintf(text, sizeof(text), "Hang: %s.", nccl);
+		print_paragraph(out, text);
+		return;
+	}
 	snprintf(text, sizeof(text),
 		"Hang: at the end %u of %d ranks waited for operations that were never carried to an end, %s at most; the rest is of before that.",
 		run->n_hung_ranks, run->size, lw_ns_format((double)run->hung_ns, hung));
+	print_paragraph(out, text);
+}
+
+static int64_t last_operation_ns(const struct lw_rank *rank)
+{
+	const struct lw_batch *batch;
+	int64_t end_ns = LW_NS_UNKNOWN;
+
+	lw_vec_foreach (batch, &rank->batches)
+		end_ns = batch->end_ns > end_ns ? batch->end_ns : end_ns;
+	return end_ns;
+}
+
+/* Who made no more operations before those of others failed, on one clock: it closed its connections. */
+static bool has_left(const struct lw_run *run, const struct lw_rank *rank, uint32_t *ret_n_failed)
+{
+	const struct lw_rank *other;
+
+	*ret_n_failed = 0;
+	if (rank->died || rank->n_failed || !rank->batches.n)
+		return false;
+	lw_vec_foreach (other, &run->ranks)
+		if (other != rank && other->n_failed && other->clock == rank->clock &&
+			last_operation_ns(rank) < other->first_failed_ns)
+			*ret_n_failed += other->n_failed;
+	return *ret_n_failed > 0;
+}
+
+/* Ranks that ended before their time: nothing after that is of a whole job. */
+static void print_gone(FILE *out, const struct lw_run *run)
+{
+	const struct lw_rank *rank, *first = NULL;
+	char text[320];
+	uint32_t n_died = 0, n_failed;
+
+	lw_vec_foreach (rank, &run->ranks) {
+		n_died += rank->died;
+		if (rank->died && (!first || rank->end_ns < first->end_ns))
+			first = rank;
+		if (!has_left(run, rank, &n_failed))
+			continue;
+		snprintf(text, sizeof(text),
+			"Left: rank %d made its last operation %.3f s after the run began and ended at %.3f s; %u operation%s of other ranks failed after that. The rest is of before.",
+			rank->rank,
+			(double)lw_run_since_ns(run, rank, last_operation_ns(rank)) / 1e9,
+			(double)lw_run_since_ns(run, rank, rank->end_ns) / 1e9, n_failed,
+			n_failed == 1 ? "" : "s");
+		print_paragraph(out, text);
+	}
+	if (!first)
+		return;
+	if (n_died == 1)
+		snprintf(text, sizeof(text),
+			"Died: rank %d was killed or crashed; its last record is of %.3f s after the run began, and the rest is of before that.",
+			first->rank, (double)lw_run_since_ns(run, first, first->end_ns) / 1e9);
+	else
+		snprintf(text, sizeof(text),
+			"Died: %u of %d ranks were killed or crashed, rank %d first: its last record is of %.3f s after the run began.",
+			n_died, run->size, first->rank,
+			(double)lw_run_since_ns(run, first, first->end_ns) / 1e9);
 	print_paragraph(out, text);
 }
 
@@ -164,16 +233,49 @@ static void print_change(FILE *out, const struct lw_advice_list *list)
 	}
 }
 
+/* What is not there, before what is said of the rest. */
+static void print_missing(FILE *out, const struct lw_run *run)
+{
+	struct lw_gpu_launched all = {0};
+	const struct lw_rank *rank;
+	bool is_part = false;
+	char text[400];
+
+	if (run->is_cut_off)
+		print_paragraph(out,
+			"Cut off: a trace of this run stops in its middle. What came after that is missing, and what is said below is of the rest alone.");
+	else if (run->n_torn && run->is_profile) {
+		snprintf(text, sizeof(text),
+			"Damaged: %llu record%s of a trace could not be read. What is said below is of the rest alone.",
+			(unsigned long long)run->n_torn, run->n_torn == 1 ? "" : "s");
+		print_paragraph(out, text);
+	}
+	lw_vec_foreach (rank, &run->ranks) {
+		all.n += rank->gpu.launched.n;
+		all.n_lacking += rank->gpu.launched.n_lacking;
+		is_part |= lw_gpu_launched_is_part(&rank->gpu.launched);
+	}
+	if (!is_part)
+		return;
+	snprintf(text, sizeof(text),
+		"GPU records are missing: %llu of %llu launches of kernels have no kernel (a profiler's buffer that was full, a trace that was cut, CUPTI that began late). Steps with such launches do not count: what they lack looks like an idle GPU.",
+		(unsigned long long)all.n_lacking, (unsigned long long)all.n);
+	print_paragraph(out, text);
+}
+
 static void print_no_steps(FILE *out, const struct lw_analysis *analysis)
 {
 	const struct lw_run *run = analysis->run;
 	const char *not_closed = lw_run_diag_text(run, "not closed");
+	bool has_steps = run->ranks.n && run->ranks.at[0].steps.n;
 	char text[256];
 
 	if (not_closed)
 		print_paragraph(out, not_closed);
 	print_paragraph(out,
-		*run->marks.why                 ? run->marks.why
+		*run->marks.why ? run->marks.why
+		: has_steps && (run->n_torn || lw_run_diag_text(run, LW_LOAD_LACKS_KERNELS))
+			? "How long a step takes is not known: of each, records of GPU work are missing. What was recorded is below."
 		: *lw_flows_headline(run, text) ? text
 		: run->is_profile
 			? "No training step was found: the trace has no ProfilerStep marks (call step() of the profiler in each iteration), and its operations do not recur often enough. What was recorded is below."
@@ -212,9 +314,8 @@ void lw_report_answer(FILE *out, const struct lw_analysis *analysis)
 
 	print_job(out, analysis);
 	print_hang(out, analysis->run);
-	if (analysis->run->is_cut_off)
-		print_paragraph(out,
-			"Cut off: a trace of this run stops in its middle. What came after that is missing, and what is said below is of the rest alone.");
+	print_gone(out, analysis->run);
+	print_missing(out, analysis->run);
 	if (!summary->n_steps || lw_marks_are_all(analysis->run)) {
 		print_no_steps(out, analysis);
 		return;

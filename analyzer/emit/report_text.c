@@ -35,7 +35,7 @@ static bool has_marks(const struct lw_run *run)
 /* By what name the user, or the profiler, knows the steps that are counted here from 0 on. */
 static void print_first_mark(FILE *out, const struct lw_run *run)
 {
-	char text[160];
+	char text[320];
 
 	if (!has_marks(run) || (!run->ranks.at[0].steps.at[0].mark && !run->is_profile))
 		return;
@@ -43,7 +43,7 @@ static void print_first_mark(FILE *out, const struct lw_run *run)
 		run->is_profile ? "ProfilerStep#" : "mark ",
 		(long long)run->ranks.at[0].steps.at[0].mark,
 		run->is_profile
-			? "trace; on a GPU it lasts from its first kernel to that of the next"
+			? "trace; on a GPU it lasts from its first kernel to that of the next, and the last of a profiler's window, whose end nobody saw, to the end of its mark or of its last kernel"
 			: "program (lapwing_mark_step(); `report --steps` has the others)");
 	print_paragraph(out, text);
 }

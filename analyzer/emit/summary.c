@@ -142,6 +142,12 @@ static void say_no_last(struct lw_rank_summary *rank)
 		rank->tick_ns.why = no_last;
 }
 
+/* Of a step that is counted as none is whole, some ranks may have nothing. */
+static bool has_step(const struct lw_step *step)
+{
+	return step->end_ns > step->start_ns;
+}
+
 /* @values: room for all steps of the rank */
 static void summarize_rank(const struct lw_run *run, const struct lw_rank *rank, double *values,
 	struct lw_rank_summary *out)
@@ -150,7 +156,7 @@ static void summarize_rank(const struct lw_run *run, const struct lw_rank *rank,
 
 	*out = (struct lw_rank_summary){.rank = rank->rank, .host = rank->host};
 	for (size_t s = 0; s < rank->steps.n; s++)
-		if (lw_summary_is_counted(run, s))
+		if (lw_summary_is_counted(run, s) && has_step(&rank->steps.at[s]))
 			values[n++] =
 				(double)(rank->steps.at[s].end_ns - rank->steps.at[s].start_ns);
 	out->step_ns = mean_of(values, n, "no step was found that counts");
@@ -161,7 +167,7 @@ static void summarize_rank(const struct lw_run *run, const struct lw_rank *rank,
 		for (size_t s = 0; s < rank->steps.n; s++) {
 			const char *step = (const char *)&rank->steps.at[s];
 
-			if (lw_summary_is_counted(run, s))
+			if (lw_summary_is_counted(run, s) && has_step(&rank->steps.at[s]))
 				values[n++] = known(
 					*(const int64_t *)(step + rank_figures[i].step_offset));
 		}
@@ -217,7 +223,8 @@ static void assume_rank(struct lw_rank_summary *rank)
 static int summarize_steps(struct lw_run *run, struct lw_summary *summary)
 {
 	size_t n_all = n_steps_of(run), n = 0;
-	double *lengths = calloc(2 * n_all + 1, sizeof(*lengths)), *exposed = lengths + n_all;
+	double *lengths = calloc(2 * n_all + 1, sizeof(*lengths)), *exposed = lengths + n_all,
+	       n_with;
 
 	if (!lengths)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
@@ -226,14 +233,18 @@ static int summarize_steps(struct lw_run *run, struct lw_summary *summary)
 			summary->n_excluded++;
 			continue;
 		}
-		lengths[n] = exposed[n] = 0;
+		lengths[n] = exposed[n] = n_with = 0;
 		for (size_t r = 0; r < run->ranks.n; r++) {
 			const struct lw_step *step = &run->ranks.at[r].steps.at[s];
 
-			lengths[n] +=
-				(double)(step->end_ns - step->start_ns) / (double)run->ranks.n;
-			exposed[n] += known(step->exposed_ns) / (double)run->ranks.n;
+			if (!has_step(step))
+				continue;
+			lengths[n] += (double)(step->end_ns - step->start_ns);
+			exposed[n] += known(step->exposed_ns);
+			n_with++;
 		}
+		lengths[n] /= n_with > 0 ? n_with : 1;
+		exposed[n] /= n_with > 0 ? n_with : 1;
 		n++;
 	}
 	summary->n_steps = n;

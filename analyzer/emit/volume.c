@@ -70,7 +70,7 @@ static void add_unmatched(const struct lw_run *run, const struct lw_rank *rank, 
 		int32_t step = lw_rank_step_at(
 			rank, call->kernel == LW_NONE ? call->start_ns : call->kernel_start_ns);
 
-		i += lw_nccl_together(rank, call, &all);
+		i += lw_nccl_together(run, rank, call, &all);
 		if (call->batch != LW_NONE || step == LW_NONE ||
 			!lw_summary_is_counted(run, (size_t)step))
 			continue;

@@ -235,7 +235,8 @@ static const double apart_frac = 0.01;
 
 /* Every layer is sent once in the step that the models see: together they are what a step sends, or that step
  * is none of the run. Decided once: a resample of steps does not change what the layers are. */
-static const char *why_no_mean_step(const struct fitting *f, const double *ones)
+static const char *why_no_mean_step(
+	const struct lw_run *run, const struct fitting *f, const double *ones)
 {
 	double values[LW_FIT_N_FIGURES], layers_bytes = 0, sent_bytes;
 
@@ -245,8 +246,9 @@ static const char *why_no_mean_step(const struct fitting *f, const double *ones)
 		layers_bytes += f->fit->layers[i].bytes;
 	if (f->fit->n_layers == 0 || isnan(sent_bytes)) /* there are other words for that */
 		return NULL;
-	return fabs(layers_bytes - sent_bytes) > apart_frac * sent_bytes ? LW_FIT_NO_MEAN_STEP
-									 : NULL;
+	if (fabs(layers_bytes - sent_bytes) <= apart_frac * sent_bytes)
+		return NULL;
+	return run->is_plain && layers_bytes < sent_bytes ? LW_FIT_NO_NAMES : LW_FIT_NO_MEAN_STEP;
 }
 
 static int choose_costs(const struct fitting *f)
@@ -410,7 +412,7 @@ static int fit_all(const struct lw_run *run, struct fitting *f)
 	if (!f->sizes || !f->layers || !f->slots || !figures || !values)
 		goto out;
 	read_setting(run, fit);
-	fit->why_no_mean_step = why_no_mean_step(f, ones);
+	fit->why_no_mean_step = why_no_mean_step(run, f, ones);
 	status = choose_costs(f);
 	if (status == LW_OK)
 		lw_fit_doubt(run, f->data, fit);

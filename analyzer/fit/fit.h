@@ -39,6 +39,8 @@
 	", if the training script calls lapwing_probe.run(), two lines (docs/probe.md)"
 #define LW_FIT_NO_MEAN_STEP                                                                        \
 	"tensors come and go from step to step, or some have no ready times: together they hold other bytes than a step sends, and a model of one mean step counts each once"
+#define LW_FIT_NO_NAMES                                                                            \
+	"operations of one size have no names of their own without a framework: which are one gradient's from step to step is not known, and a model of one mean step counts each size once"
 #define LW_FIT_NO_MODEL_Q "needs what osf needs, and the fusion threshold and cycle time in force"
 #define LW_FIT_FIGURES(X)                                                                                                                                     \
 	X(STEP_NS, "mean_step_ns", "mean over counted steps and ranks", "no step counts")                                                                     \

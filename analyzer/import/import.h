@@ -26,6 +26,7 @@ struct lw_import_summary {
 	uint64_t n_tensors, n_batches, n_collectives, n_ready, n_ranges;
 	uint64_t n_packets, n_flows; /* of a capture; each packet once */
 	/* of a profiler's trace */
+	uint64_t n_without_kernel; /* launches of kernels that are not in the trace */
 	uint64_t n_kernels, n_copies, n_launches, n_syncs, n_nccl_ops, n_nccl_unsized, n_steps;
 	uint64_t n_unused;     /* records that are well formed, and of what a run does not hold */
 	uint64_t n_elsewhere;  /* sightings of those at further interfaces */

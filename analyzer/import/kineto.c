@@ -6,6 +6,7 @@
  * rows (kineto_rows.c). A file names no host, and nothing says how well the clocks of two of them agree: every rank gets a
  * clock of its own. Where all know the time of day, all count from one origin, so that they can be drawn side by side.
  */
+#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -252,6 +253,25 @@ static int set_created(struct kineto_import *k)
 	return lw_store_exec(k->import->rows->store, sql);
 }
 
+/* As analyzer/load/gpu_missing.c has it. */
+static int count_missing(struct lw_import *import)
+{
+	int64_t n = 0;
+	int status = lw_store_int(import->rows->store,
+		"WITH k AS (SELECT DISTINCT t.process_id AS p, k.correlation AS c FROM kernel k"
+		" JOIN thread t ON t.id = k.thread_id),"
+		" l AS (SELECT t.process_id AS p, l.correlation AS c, l.name_id AS name FROM launch l"
+		" JOIN thread t ON t.id = l.thread_id WHERE l.op = 1 AND l.result = 0 AND l.correlation),"
+		" n AS (SELECT count(*) - count(k.c) AS n_lacking, count(k.c) AS n_with FROM l"
+		" LEFT JOIN k ON k.p = l.p AND k.c = l.c GROUP BY l.p, l.name)"
+		" SELECT coalesce(sum(n_lacking), 0) FROM n WHERE n_with",
+		&n);
+
+	import->summary->n_without_kernel = (uint64_t)n;
+	return status;
+}
+static_assert(LW_LAUNCH_KERNEL == 1, "the query of launches");
+
 static int import(struct lw_import *import)
 {
 	struct kineto_import k = {.import = import, .n_files = import->n_inputs};
@@ -273,6 +293,8 @@ static int import(struct lw_import *import)
 		summarize(&k);
 		status = set_created(&k);
 	}
+	if (status == LW_OK)
+		status = count_missing(import);
 	for (size_t i = 0; i < k.n_files; i++)
 		lw_kineto_file_done(&k.files[i]);
 	free(k.files);

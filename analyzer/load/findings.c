@@ -17,6 +17,10 @@ static int add_loss(struct lw_loader *loader, sqlite3_stmt *row)
 		return LW_OK;
 	loader->run->is_cut_off |= reason == LW_LOSS_TORN &&
 				   !strncmp(detail, LW_LOSS_CUT_OFF, strlen(LW_LOSS_CUT_OFF));
+	if (reason == LW_LOSS_UNENDED || reason == LW_LOSS_UNSEEN)
+		loader->run->n_unended += (uint64_t)n;
+	if (reason == LW_LOSS_TORN)
+		loader->run->n_torn += (uint64_t)n;
 	if (reason == LW_LOSS_NOT_SAMPLED)
 		loader->run->n_unread += (uint64_t)n;
 	else if (reason != LW_LOSS_DIED && reason != LW_LOSS_RUNNING)

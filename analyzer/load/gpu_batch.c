@@ -10,7 +10,7 @@
  *	wire    its kernel                                                          MISC until then
  *
  * With a framework the kernels launched for a batch are its wire; what a batch did before (waiting for the device among
- * it) is MISC as ever. Steps that a program marks on the host begin on the device with the first kernel launched after it.
+ * it) is MISC as ever.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -61,8 +61,54 @@ static struct lw_collective collective_of(
 	return collective;
 }
 
-/* From operation @i on, those of its group; sends and receives of one are an all-to-all. Return: how many. */
-static size_t take_group(const struct lw_rank *rank, size_t i, struct lw_collective *ret_collective)
+/* Of a communicator that nobody told of: the job's. */
+static int32_t size_of(const struct lw_run *run, int64_t comm_key)
+{
+	size_t low = 0, high = run->gpu.nccl_comm_ranks.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (run->gpu.nccl_comm_ranks.at[middle].comm_key < comm_key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < run->gpu.nccl_comm_ranks.n &&
+			       run->gpu.nccl_comm_ranks.at[low].comm_key == comm_key
+		       ? run->gpu.nccl_comm_ranks.at[low].size
+		       : run->size;
+}
+
+bool lw_nccl_is_alltoall(const struct lw_run *run, const struct lw_nccl_call *first, size_t n)
+{
+	enum { SENT = 1, RECEIVED = 2 };
+	int32_t size = size_of(run, first->comm_key), n_sent = 0, n_received = 0;
+	uint8_t *seen;
+
+	/* to and from each other rank; a rank's own part may be a copy */
+	if (size < 2 || n / 2 + 1 < (size_t)size || !(seen = calloc((size_t)size, 1)))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		uint8_t way = first[i].op == LW_NCCL_RECV ? RECEIVED : SENT;
+		int32_t peer = first[i].peer;
+
+		if (!is_point_to_point(&first[i]) || first[i].comm_key != first->comm_key ||
+			peer < 0 || peer >= size) {
+			n_sent = 0;
+			break;
+		}
+		n_sent += way == SENT && !(seen[peer] & SENT);
+		n_received += way == RECEIVED && !(seen[peer] & RECEIVED);
+		seen[peer] |= way;
+	}
+	free(seen);
+	return n_sent >= size - 1 && n_received >= size - 1;
+}
+
+/* From operation @i on, those of its group; sends and receives of one may be an all-to-all. Return: how many. */
+static size_t take_group(const struct lw_run *run, const struct lw_rank *rank, size_t i,
+	struct lw_collective *ret_collective)
 {
 	const struct lw_nccl_call *first = &rank->gpu.nccl_ops.at[i];
 	int coll = coll_of(first);
@@ -75,7 +121,7 @@ static size_t take_group(const struct lw_rank *rank, size_t i, struct lw_collect
 				? is_point_to_point(&first[n])
 				: first[n].op == first->op && first[n].comm_key == first->comm_key))
 		n++;
-	if (is_point_to_point(first) && n > 1)
+	if (is_point_to_point(first) && lw_nccl_is_alltoall(run, first, n))
 		coll = LW_COLL_ALLTOALL;
 	for (size_t k = 0; k < n; k++)
 		if (first[k].op != LW_NCCL_RECV)
@@ -91,7 +137,7 @@ int lw_load_gpu_collectives(struct lw_run *run, struct lw_rank *rank)
 
 	for (size_t i = 0; i < rank->gpu.nccl_ops.n;) {
 		struct lw_collective collective;
-		size_t n = take_group(rank, i, &collective);
+		size_t n = take_group(run, rank, i, &collective);
 
 		if (!collective.op)
 			n_other += n;
@@ -424,65 +470,4 @@ int lw_load_gpu_batches(struct lw_run *run, struct lw_rank *rank)
 	return lw_run_diag(run, "load", "batches without a kernel", n_without,
 		"rank %d: operations of the framework of which no communication kernel was recorded",
 		rank->rank);
-}
-
-/* ---- steps -------------------------------------------------------------------------------------------- */
-
-struct first { /* kernels by their launch */
-	int64_t launched_ns;
-	int64_t start_ns; /* the least of this one and all that were launched later */
-	int64_t end_ns;   /* the greatest of this one and all that were launched earlier */
-};
-
-static int compare_first(const void *a, const void *b)
-{
-	const struct first *x = a, *y = b;
-
-	if (x->launched_ns != y->launched_ns)
-		return x->launched_ns < y->launched_ns ? -1 : 1;
-	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
-}
-
-int lw_load_gpu_marks(struct lw_rank *rank)
-{
-	const struct lw_gpu_rank *gpu = &rank->gpu;
-	struct first *list = malloc((gpu->kernels.n + 1) * sizeof(*list));
-	const struct lw_kernel *kernel;
-	int64_t last_end_ns = LW_NS_UNKNOWN, *mark;
-	size_t n = 0, at = 0;
-
-	if (!list)
-		return lw_fail(LW_ERR_NOMEM, "no memory");
-	lw_vec_foreach (kernel, &gpu->kernels) {
-		if (kernel->end_ns > last_end_ns)
-			last_end_ns = kernel->end_ns;
-		if (kernel->launch != LW_NONE)
-			list[n++] = (struct first){gpu->launches.at[kernel->launch].start_ns,
-				kernel->start_ns, kernel->end_ns};
-	}
-	if (n * 2 > gpu->kernels.n) { /* else too few launches are known: the host's marks stay */
-		qsort(list, n, sizeof(*list), compare_first);
-		for (size_t i = n - 1; i > 0; i--)
-			if (list[i].start_ns < list[i - 1].start_ns)
-				list[i - 1].start_ns = list[i].start_ns;
-		for (size_t i = 1; i < n; i++)
-			if (list[i].end_ns < list[i - 1].end_ns)
-				list[i].end_ns = list[i - 1].end_ns;
-		lw_vec_foreach (mark, &rank->step_marks) {
-			bool is_end = rank->step_values.at[mark - rank->step_marks.at] < 0;
-
-			while (at < n && list[at].launched_ns < *mark)
-				at++;
-			if (is_end && at < n) { /* what comes next is launched after a pause */
-				if (at && list[at - 1].end_ns > *mark)
-					*mark = list[at - 1].end_ns;
-			} else if (at < n && list[at].start_ns > *mark) {
-				*mark = list[at].start_ns;
-			} else if (at == n && last_end_ns > *mark) {
-				*mark = last_end_ns;
-			}
-		}
-	}
-	free(list);
-	return LW_OK;
 }

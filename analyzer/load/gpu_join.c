@@ -464,5 +464,7 @@ int lw_load_gpu_join(struct lw_run *run, struct lw_rank *rank)
 		name_algorithms(run, gpu);
 	if (status == LW_OK)
 		status = lw_load_nccl_join(run, rank);
+	if (status == LW_OK)
+		status = lw_load_gpu_missing(run, rank);
 	return status == LW_OK ? find_busy(gpu) : status;
 }

@@ -314,6 +314,50 @@ static int join_cycles(struct lw_run *run, struct lw_rank *rank)
 		rank->rank);
 }
 
+/* What failed had no result, and its size was not told: it is counted, and nothing is learnt from it. */
+static int drop_failed(struct lw_run *run, struct lw_rank *rank)
+{
+	int32_t *place = malloc((rank->batches.n + 1) * sizeof(*place));
+	struct lw_collective *collective;
+	size_t n = 0;
+
+	rank->n_failed = 0;
+	rank->first_failed_ns = rank->last_failed_ns = LW_NS_UNKNOWN;
+	if (!place)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	for (size_t i = 0; i < rank->batches.n; i++) {
+		const struct lw_batch *batch = &rank->batches.at[i];
+
+		place[i] = batch->flags & LW_COLL_FAILED ? LW_NONE : (int32_t)n;
+		if (place[i] != LW_NONE) {
+			rank->batches.at[n++] = *batch;
+			continue;
+		}
+		if (!rank->n_failed++)
+			rank->first_failed_ns = batch->start_ns;
+		if (batch->end_ns > rank->last_failed_ns)
+			rank->last_failed_ns = batch->end_ns;
+	}
+	rank->batches.n = n;
+	n = 0;
+	lw_vec_foreach (collective, &rank->collectives) {
+		bool is_kept = collective->batch == LW_NONE || place[collective->batch] != LW_NONE;
+
+		if (collective->batch != LW_NONE)
+			collective->batch = place[collective->batch];
+		if (is_kept)
+			rank->collectives.at[n++] = *collective;
+	}
+	rank->collectives.n = n;
+	free(place);
+	if (!rank->n_failed)
+		return LW_OK;
+	return lw_run_diag(run, "load", "failed operations", rank->n_failed,
+		"rank %d: %u operation%s of the framework failed, from %.3f s after its start on: they do not count",
+		rank->rank, rank->n_failed, rank->n_failed == 1 ? "" : "s",
+		(double)(rank->first_failed_ns - rank->start_ns) / 1e9);
+}
+
 int lw_load_join(struct lw_run *run, struct lw_rank *rank, lw_load_members *members)
 {
 	int status;
@@ -328,7 +372,8 @@ int lw_load_join(struct lw_run *run, struct lw_rank *rank, lw_load_members *memb
 	if (status < 0)
 		return status;
 	join_collectives(rank);
-	return join_cycles(run, rank);
+	status = join_cycles(run, rank);
+	return status == LW_OK ? drop_failed(run, rank) : status;
 }
 
 /* ---- a run without a framework ------------------------------------------------------------------ */

@@ -417,7 +417,7 @@ static int join_rank(struct lw_run *run, struct lw_rank *rank, lw_load_members *
 	if (status == LW_OK)
 		status = run->is_plain ? lw_load_gpu_plain(rank) : lw_load_gpu_batches(run, rank);
 	/* A framework has its training thread wait for every step's gradients: its host runs not ahead of the device. */
-	return status == LW_OK && run->is_plain ? lw_load_gpu_marks(rank) : status;
+	return status == LW_OK && run->is_plain ? lw_load_gpu_marks(run, rank) : status;
 }
 
 static int join_ranks(struct lw_run *run, lw_load_members *members)

@@ -205,8 +205,14 @@ int lw_load_gpu_plain(struct lw_rank *rank);
 /** lw_load_gpu_batches() - the framework's batches get the kernels that were launched for them; after lw_load_join(). */
 int lw_load_gpu_batches(struct lw_run *run, struct lw_rank *rank);
 
-/** lw_load_gpu_marks() - marks of steps, moved from when the host set them to when the GPU got there. */
-int lw_load_gpu_marks(struct lw_rank *rank);
+/** lw_load_gpu_missing() - which launches lack their kernels; of lw_load_gpu_join(). (gpu_missing.c) */
+int lw_load_gpu_missing(struct lw_run *run, struct lw_rank *rank);
+
+/** lw_load_gpu_marks() - marks of steps, moved from when the host set them to when the GPU got there. (gpu_marks.c) */
+int lw_load_gpu_marks(const struct lw_run *run, struct lw_rank *rank);
+
+/** lw_load_nccl_hangs() - a diag for each operation of NCCL that never ended, once all ranks are joined. (nccl_hang.c) */
+int lw_load_nccl_hangs(struct lw_run *run);
 
 /** lw_load_gpu_free() - of one rank, of the run. */
 void lw_load_gpu_free(struct lw_gpu_rank *gpu);

@@ -325,7 +325,7 @@ void lw_load_marks_words(struct lw_run *run)
 		return;
 	if (marks->n_gaps)
 		snprintf(marks->why, sizeof(marks->why),
-			"From one step mark to the next %s (mean of %llu, %s to %s). How much of it is communication is not known: no collective operation was recorded.",
+			"From one step mark to the next %s (mean of %llu, all processes together, %s to %s). How much of it is communication is not known: no collective operation was recorded.",
 			lw_ns_format(marks->mean_gap_ns, mean), (unsigned long long)marks->n_gaps,
 			lw_ns_format(marks->shortest_gap_ns, low),
 			lw_ns_format(marks->longest_gap_ns, high));

@@ -126,7 +126,8 @@ static int add_place(struct lw_loader *loader, sqlite3_stmt *row)
 {
 	struct lw_nccl_comm_rank place = {.comm_key = sqlite3_column_int64(row, 1),
 		.comm_rank = sqlite3_column_int(row, 2),
-		.rank = lw_load_rank_index(loader, sqlite3_column_int64(row, 0))};
+		.rank = lw_load_rank_index(loader, sqlite3_column_int64(row, 0)),
+		.size = sqlite3_column_int(row, 3)};
 
 	if (place.rank == LW_NONE || place.comm_rank < 0)
 		return LW_OK;
@@ -164,7 +165,7 @@ int lw_load_nccl_proxies(struct lw_loader *loader)
 			add_carrier);
 	if (status == LW_OK)
 		status = lw_load_each(loader,
-			"SELECT DISTINCT process_id, key, rank FROM comm WHERE transport = 3 ORDER BY 1, 2, 3",
+			"SELECT DISTINCT process_id, key, rank, size FROM comm WHERE transport = 3 ORDER BY 1, 2, 3",
 			add_place);
 	if (status == LW_OK)
 		status = lw_load_each(loader,
@@ -205,7 +206,8 @@ static int32_t op_of(const struct served *served, size_t n, uint64_t serial)
 /* Ranks of a communicator that a rank of the job has twice: not known. */
 static int32_t rank_of(const struct lw_run *run, int64_t comm_key, int32_t comm_rank)
 {
-	const struct lw_nccl_comm_rank wanted = {comm_key, comm_rank, LW_NONE};
+	const struct lw_nccl_comm_rank wanted = {
+		.comm_key = comm_key, .comm_rank = comm_rank, .rank = LW_NONE};
 	const struct lw_nccl_comm_rank *all = run->gpu.nccl_comm_ranks.at, *place;
 	size_t n = run->gpu.nccl_comm_ranks.n, i;
 

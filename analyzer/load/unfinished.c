@@ -17,7 +17,7 @@
 static int64_t last_end_ns(const struct lw_rank *rank)
 {
 	const struct lw_batch *batch;
-	int64_t end_ns = LW_NS_UNKNOWN;
+	int64_t end_ns = rank->last_failed_ns;
 
 	lw_vec_foreach (batch, &rank->batches)
 		end_ns = batch->end_ns > end_ns ? batch->end_ns : end_ns;
@@ -174,5 +174,5 @@ int lw_load_unfinished(struct lw_run *run)
 		if (status == LW_OK && (is_hung || rank->died))
 			status = say(run, r, &one);
 	}
-	return status;
+	return status == LW_OK && !run->is_import ? lw_load_nccl_hangs(run) : status;
 }

@@ -115,16 +115,21 @@ static bool is_unfinished(const struct lw_run *run, size_t s)
 
 	lw_vec_foreach (rank, &run->ranks) {
 		uint64_t bytes[2] = {0, 0}, n[2] = {0, 0};
+		bool is_sized = true; /* else the numbers of operations alone compare */
 
 		for (int i = 0; i < 2; i++) {
 			const struct lw_step *step = &rank->steps.at[s - (size_t)i];
 
 			for (uint32_t b = 0; b < step->n_batches; b++) {
-				bytes[i] += rank->batches.at[step->first_batch + b].bytes;
-				n[i] += rank->batches.at[step->first_batch + b].n_members;
+				const struct lw_batch *batch =
+					&rank->batches.at[step->first_batch + b];
+
+				bytes[i] += batch->bytes;
+				n[i] += batch->n_members;
+				is_sized &= !(batch->flags & LW_COLL_NO_BYTES);
 			}
 		}
-		if (bytes[0] < bytes[1] || n[0] < n[1])
+		if ((is_sized && bytes[0] < bytes[1]) || n[0] < n[1])
 			return true;
 	}
 	return false;
@@ -156,6 +161,36 @@ static void exclude_holes(struct lw_run *run)
 				exclude(run, s, "records of a rank are missing");
 }
 
+/* A profiler's window ends in the middle of what comes before the next step's first kernel, such as loading its input. */
+static bool is_window_end(const struct lw_run *run, size_t s)
+{
+	const struct lw_rank *rank;
+
+	lw_vec_foreach (rank, &run->ranks)
+		if (run->is_profile && lw_gpu_has(rank) && s + 1 < rank->step_values.n &&
+			rank->step_values.at[s + 1] < 0 && rank->step_values.at[s] >= 0)
+			return true;
+	return false;
+}
+
+static int exclude_window_ends(struct lw_run *run, size_t n)
+{
+	const struct lw_step *steps = run->ranks.at[0].steps.at;
+	size_t n_ends = 0, n_others = 0;
+
+	for (size_t s = 0; s < n; s++)
+		if (!steps[s].excluded)
+			*(is_window_end(run, s) ? &n_ends : &n_others) += 1;
+	for (size_t s = 0; s < n && n_others; s++)
+		if (is_window_end(run, s))
+			exclude(run, s, "its end was not seen: the profiler's window ended first");
+	if (n_others || !n_ends)
+		return LW_OK;
+	return lw_run_diag(run, "step", "end not seen", n_ends,
+		"the profiler's window ended before the first kernel of the next step: what lies between is missing from the %zu step%s counted, which may be longer and idle for longer",
+		n_ends, n_ends == 1 ? "" : "s");
+}
+
 /* A run so short that nothing is left: better the last whole step than none, and said so. */
 static int keep_one(struct lw_run *run)
 {
@@ -166,8 +201,12 @@ static int keep_one(struct lw_run *run)
 		n_kept += !rank->steps.at[s].excluded;
 	if (n_kept)
 		return LW_OK;
-	s = n - 1;
-	if (n > 1 && is_unfinished(run, s))
+	for (s = n; s > 0 && lw_step_is_lacking(&rank->steps.at[s - 1]); s--)
+		;
+	if (!s--)
+		return LW_OK;
+	if (s > 0 && s == n - 1 && !lw_step_is_lacking(&rank->steps.at[s - 1]) &&
+		is_unfinished(run, s))
 		s--;
 	lw_vec_foreach (rank, &run->ranks)
 		rank->steps.at[s].excluded = NULL;
@@ -179,9 +218,13 @@ int lw_step_exclude(struct lw_run *run)
 {
 	size_t n = run->ranks.n ? run->ranks.at[0].steps.n : 0;
 	int64_t *lengths_ns, *sorted_ns, median_ns;
+	int status;
 
 	if (!n)
 		return LW_OK;
+	status = lw_step_lacking(run);
+	if (status < 0)
+		return status;
 	lengths_ns = calloc(2 * n, sizeof(*lengths_ns));
 	if (!lengths_ns)
 		return lw_fail(LW_ERR_NOMEM, "no memory");
@@ -200,5 +243,6 @@ int lw_step_exclude(struct lw_run *run)
 		if (is_pause(run, s, median_ns))
 			exclude(run, s, "pause: no gradient for longer than two steps");
 	free(lengths_ns);
-	return keep_one(run);
+	status = exclude_window_ends(run, n);
+	return status == LW_OK ? keep_one(run) : status;
 }

@@ -197,7 +197,7 @@ static int collect_keys(struct matcher *matcher)
 static int report_hole(struct matcher *matcher, const struct node *node, const bool *takes_part)
 {
 	struct lw_run *run = matcher->run;
-	size_t missing = 0, present = 0;
+	size_t missing = 0, present = 0, n_op;
 	const struct lw_batch *batch;
 	const char *name = "", *op;
 
@@ -212,9 +212,14 @@ static int report_hole(struct matcher *matcher, const struct node *node, const b
 			       .at[run->ranks.at[present].members.at[batch->first_member].tensor]
 			       .name;
 	op = lw_coll_name(batch->op);
+	op = op ? op : "operation";
+	n_op = strlen(op);
+	/* without a framework an operation's name begins with what it is */
+	if (!strncmp(name, op, n_op) && (!name[n_op] || name[n_op] == ' '))
+		name += n_op + (name[n_op] == ' ');
 	return lw_run_diag(run, "match", "unmatched operation", 1,
-		"rank %d has no record of an operation that rank %d has: %s %s",
-		run->ranks.at[missing].rank, run->ranks.at[present].rank, op ? op : "operation",
+		"rank %d has no record of an operation that rank %d has: %s%s%s",
+		run->ranks.at[missing].rank, run->ranks.at[present].rank, op, *name ? " " : "",
 		name);
 }
 

@@ -163,8 +163,8 @@ static int add_whole(
 	return LW_OK;
 }
 
-size_t lw_nccl_together(
-	const struct lw_rank *rank, const struct lw_nccl_call *first, struct lw_nccl_call *ret_call)
+size_t lw_nccl_together(const struct lw_run *run, const struct lw_rank *rank,
+	const struct lw_nccl_call *first, struct lw_nccl_call *ret_call)
 {
 	const struct lw_nccl_call *end = rank->gpu.nccl_ops.at + rank->gpu.nccl_ops.n;
 	size_t n = 1;
@@ -176,7 +176,7 @@ size_t lw_nccl_together(
 	if (n == 1)
 		return n;
 	ret_call->bytes = (uint64_t)bytes;
-	if (is_point_to_point(first)) {
+	if (is_point_to_point(first) && lw_nccl_is_alltoall(run, first, n)) {
 		ret_call->op = LW_NCCL_ALLTOALL;
 		ret_call->flags |= LW_NCCL_WHOLE_BYTES;
 	}
@@ -199,7 +199,7 @@ static int add_others(
 				is_whole(run, groups, group_of(rank, call)) ||
 				!is_first_of_kernel(rank, call))
 				continue;
-			lw_nccl_together(rank, call, &all);
+			lw_nccl_together(run, rank, call, &all);
 			served = (struct lw_nccl_served){all.op, all.algorithm, all.protocol,
 				all.batch == LW_NONE ? LW_NONE : rank->batches.at[all.batch].step,
 				n_ranks, false, (double)all.bytes,

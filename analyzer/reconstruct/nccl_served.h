@@ -33,8 +33,8 @@ bool lw_nccl_is_counted(const struct lw_rank *rank, const struct lw_nccl_call *c
  * lw_nccl_together() - the calls that one kernel serves as one operation: bytes are what all hand over; sends and receives are an
  * all-to-all. @first: of its kernel; @ret_call: the operation, a copy of @first where that is alone. Return: how many calls.
  */
-size_t lw_nccl_together(const struct lw_rank *rank, const struct lw_nccl_call *first,
-	struct lw_nccl_call *ret_call);
+size_t lw_nccl_together(const struct lw_run *run, const struct lw_rank *rank,
+	const struct lw_nccl_call *first, struct lw_nccl_call *ret_call);
 
 /** lw_nccl_services() - of all that count, with a kernel and a size. Return: LW_OK, LW_ERR_NOMEM; free ret->at in both cases. */
 int lw_nccl_services(const struct lw_run *run, struct lw_nccl_services *ret_services);

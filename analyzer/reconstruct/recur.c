@@ -217,12 +217,12 @@ struct operation {
 };
 typedef lw_vec(struct operation) operations;
 
-/* The communicator that moves most bytes. */
-static int find_main_set(struct recur *recur, int64_t *ret_key)
+/* @ret_has_rank: which ranks each set has, sets x ranks. The caller frees it. */
+static int sum_sets(struct recur *recur, bool **ret_has_rank)
 {
+	size_t n_ranks = recur->run->ranks.n;
 	const struct lw_group *group;
 	const struct lw_rank *rank;
-	const struct set *set, *best = NULL;
 
 	recur->sets.n = 0;
 	lw_vec_foreach (group, &recur->run->groups) {
@@ -232,20 +232,47 @@ static int find_main_set(struct recur *recur, int64_t *ret_key)
 			return LW_ERR_NOMEM;
 		of->bytes += group->bytes + 1;
 	}
-	lw_vec_foreach (set, &recur->sets)
-		if (!best || set->bytes > best->bytes)
-			best = set;
-	*ret_key = best ? best->key : 0;
+	*ret_has_rank = calloc(recur->sets.n * n_ranks + 1, sizeof(**ret_has_rank));
+	if (!*ret_has_rank)
+		return lw_fail(LW_ERR_NOMEM, "no memory");
+	lw_vec_foreach (group, &recur->run->groups) {
+		size_t set =
+			(size_t)(find_set(recur, batch_of(recur->run, group, &rank)->comm_key) -
+				 recur->sets.at);
+
+		for (size_t r = 0; r < n_ranks; r++)
+			(*ret_has_rank)[set * n_ranks + r] |= group->batch_of_rank[r] != LW_NONE;
+	}
 	return LW_OK;
 }
 
-static int collect_operations(struct recur *recur, operations *list)
+/* Of the communicators that share no rank with those before, the one that moves most bytes; its ranks are @covered then.
+ * NULL: there is none. */
+static const struct set *next_main_set(
+	const struct recur *recur, const bool *has_rank, bool *covered)
+{
+	size_t n_ranks = recur->run->ranks.n;
+	const struct set *set, *best = NULL;
+
+	lw_vec_foreach (set, &recur->sets) {
+		const bool *has = has_rank + (size_t)(set - recur->sets.at) * n_ranks;
+		bool is_apart = true;
+
+		for (size_t r = 0; r < n_ranks; r++)
+			is_apart &= !has[r] || !covered[r];
+		if (is_apart && (!best || set->bytes > best->bytes))
+			best = set;
+	}
+	for (size_t r = 0; best && r < n_ranks; r++)
+		covered[r] |= has_rank[(size_t)(best - recur->sets.at) * n_ranks + r];
+	return best;
+}
+
+static int collect_operations(struct recur *recur, int64_t key, operations *list)
 {
 	struct lw_run *run = recur->run;
-	int64_t key, last_end_ns = LW_NS_UNKNOWN;
+	int64_t last_end_ns = LW_NS_UNKNOWN;
 
-	if (find_main_set(recur, &key) < 0)
-		return LW_ERR_NOMEM;
 	for (size_t g = 0; g < run->groups.n; g++) {
 		const struct lw_group *group = &run->groups.at[g];
 		const struct lw_rank *rank;
@@ -301,14 +328,12 @@ static size_t find_offset(const operations *list, size_t first, size_t period)
 	return first + best;
 }
 
-static int number_by_period(struct recur *recur, int32_t *step_of_group, int32_t *ret_n)
+static int number_set(struct recur *recur, int64_t key, int32_t *step_of_group, int32_t *ret_n)
 {
 	operations list = {0};
-	int status = collect_operations(recur, &list);
+	int status = collect_operations(recur, key, &list);
 	size_t first = list.n > PERIOD_SAMPLE ? list.n - PERIOD_SAMPLE : 0, period, begin;
 
-	for (size_t g = 0; g < recur->run->groups.n; g++)
-		step_of_group[g] = LW_NONE;
 	if (status == LW_OK && list.n > 0) {
 		period = find_period(&list, first + (list.n - first) / 4);
 		if (period) {
@@ -319,6 +344,26 @@ static int number_by_period(struct recur *recur, int32_t *step_of_group, int32_t
 		}
 	}
 	lw_vec_free(&list);
+	return status;
+}
+
+/* Ranks that the main communicator has not got are in steps of their own one: the first with the first, and so on. */
+static int number_by_period(struct recur *recur, int32_t *step_of_group, int32_t *ret_n)
+{
+	bool *covered = calloc(recur->run->ranks.n + 1, sizeof(*covered)), *has_rank = NULL;
+	int status = covered ? sum_sets(recur, &has_rank) : lw_fail(LW_ERR_NOMEM, "no memory");
+	const struct set *set;
+
+	for (size_t g = 0; g < recur->run->groups.n; g++)
+		step_of_group[g] = LW_NONE;
+	while (status == LW_OK && (set = next_main_set(recur, has_rank, covered))) {
+		int32_t n = 0;
+
+		status = number_set(recur, set->key, step_of_group, &n);
+		*ret_n = n > *ret_n ? n : *ret_n;
+	}
+	free(has_rank);
+	free(covered);
 	return status;
 }
 

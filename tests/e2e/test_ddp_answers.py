@@ -2,6 +2,7 @@
 """predict and advise on real torch DDP runs: torch's rule is recognized however DDP makes its buckets, or refused in words."""
 import json
 import os
+import re
 import socket
 import sqlite3
 import subprocess
@@ -36,6 +37,39 @@ def record(path, mode):
                           env=environment, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def record_death(path, mode):
+    """Of a job whose rank 1 goes: the first lines of the report, in one."""
+    environment = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()),
+                   "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    ranks = "".join(f"RANK={rank} /usr/bin/python3 {JOB} {STEPS} {mode} >/dev/null 2>&1 & " for rank in range(2))
+    subprocess.run([LAPWING, "record", "--quiet", "-o", path, "--", "bash", "-c", f"{ranks} wait"], env=environment,
+                   capture_output=True, text=True, timeout=100)
+    return " ".join(lapwing("report", path).stdout.split("Where a step goes")[0].split())
+
+
+def check_death(folder):
+    """What rank 0 sent into nothing has no size: it is no tensor that changes its size, and no operation of a step."""
+    for mode, words in (("leave", r"Left: rank 1 made its last operation (\d+\.\d+) s after the run began and ended at"),
+                        ("kill", r"Died: rank 1 was killed or crashed; its last record is of (\d+\.\d+) s after the run")):
+        path = os.path.join(folder, f"{mode}.lapwing")
+        answer = record_death(path, mode)
+        print(f"{mode}: {answer}")
+        found = re.search(words, answer)
+        assert found, answer
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+            (n_failed,), (begin, end) = (db.execute(sql).fetchone() for sql in (
+                "SELECT count(*) FROM batch WHERE flags & 32",
+                "SELECT (SELECT min(start_ns) FROM process), (SELECT max(b.end_ns) FROM batch b JOIN thread t ON"
+                " t.id = b.thread_id JOIN process p ON p.id = t.process_id WHERE p.rank = 1)"))
+        assert n_failed, "rank 0 must have gone on"
+        assert -0.1 < float(found.group(1)) - (end - begin) / 1e9 < 0.5, (found.group(1), begin, end)
+        assert "change their size" not in answer, answer
+        report = lapwing("report", path).stdout
+        assert f"{n_failed} operation" in " ".join(report.split()) and "unmatched operation" not in report, report
+        same, why = predict(path, 25)
+        assert same, why
 
 
 def predict(path, cap_mb):
@@ -82,6 +116,7 @@ def main():
         answer, why = predict(path, 25)
         assert answer is None and "torch's rule" in why, (answer, why)
         print(f"part: {why.strip()}")
+        check_death(folder)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -105,6 +106,8 @@ def of_ranks_that_mark_and_call_nothing_the_marks_are_all(folder):
     text = answers(run, "report")[1]
     assert text.startswith("2 ranks"), text
     assert "From one step mark to the next" in text and "5 marks of steps on rank 0: 4 steps lie between them" in text, text
+    assert re.search(r"Quality of this run\n  8 steps between marks of all processes; ", text), text
+    assert "steps counted" not in text and "all processes together" in " ".join(text.split()), text
     (load,) = [line.split() for line in text.splitlines() if line.endswith(" load")]
     assert "a step" in text and load[0] == "10" and 60 <= float(load[3]) < 200, load  # n, total, unit, a step
     for title in "Where a step goes", "Collectives and network", "Scaling:", "To change", "0 B":

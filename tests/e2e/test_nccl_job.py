@@ -330,6 +330,39 @@ def over_sockets_a_late_rank_is_no_slow_link():
     assert "Slow:" not in text, text
 
 
+def words_of(case, rounds):
+    """Of a recorded job: the report in one line, and its JSON."""
+    command = [traced.program("nccl_job"), str(RANKS), case, str(rounds)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/run.lapwing"
+        done = [subprocess.run(line, env=environment(6), text=True, capture_output=True, timeout=100)
+                for line in ([LAPWING, "record", "-q", "-o", path, "--", *command], [LAPWING, "report", path],
+                             [LAPWING, "report", "--json", path])]
+    return " ".join(done[1].stdout.split()), json.loads(done[2].stdout)
+
+
+def halves_of_the_ranks_have_steps_of_their_own():
+    text, report = words_of("split", 20)
+    assert report["steps"]["n"] >= 18, report["steps"]
+    lengths = [rank["step_ns"]["value"] for rank in report["ranks"]]
+    assert all(lengths), lengths
+    assert "records of a rank are missing" not in text and "A step takes" in text, text
+
+
+def what_neighbours_send_each_other_is_no_alltoall():
+    text, report = words_of("group", 12)
+    assert report["steps"]["n"] == 11, report["steps"]
+    assert "alltoall" not in text and "unmatched" not in text and "sends and receives of NCCL" in text, text
+
+
+def a_hang_says_who_waited_and_who_never_called():
+    text, report = words_of("abort", 5)
+    found = re.search(r"Hang: rank 0 called allreduce of 16 KiB \d+\.\d+ s after the run began, and it had not ended when the"
+                      r" process did, (\d+) ms later; ranks 1, 2, 3 never called it\. A step", text)
+    assert found and 90 < int(found.group(1)) < 5000, text
+    assert "allreduce allreduce" not in text, text
+
+
 def another_plugin_or_none_is_left_alone():
     for name in ("none", "/nonexistent/libother.so"):
         job = run("all", 6, rounds=1, NCCL_PROFILER_PLUGIN=name)

@@ -35,6 +35,16 @@ struct lw_run *gpu_run_two_ranks(void)
 	return gpu_run_import(paths, 2);
 }
 
+void gpu_run_count_all(struct lw_run *run)
+{
+	struct lw_rank *rank;
+	struct lw_step *step;
+
+	lw_vec_foreach (rank, &run->ranks)
+		lw_vec_foreach (step, &rank->steps)
+			step->excluded = NULL;
+}
+
 struct lw_run *gpu_run_of_events(const char *events)
 {
 	char input[128];

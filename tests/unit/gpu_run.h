@@ -11,6 +11,9 @@ struct lw_run *gpu_run_import(const char *const *paths, size_t n_paths);
 /** gpu_run_two_ranks() - of tests/data/kineto. */
 struct lw_run *gpu_run_two_ranks(void);
 
+/** gpu_run_count_all() - steps that were left out, too. */
+void gpu_run_count_all(struct lw_run *run);
+
 /** gpu_run_of_events() - a trace of @events, of rank 0 of 1. */
 struct lw_run *gpu_run_of_events(const char *events);
 

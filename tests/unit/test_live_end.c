@@ -67,7 +67,8 @@ static void go_to(struct watched *w, int64_t to_ns)
 		w->now_ns += 200 * MS;
 }
 
-static void begin(struct watched *w)
+/* Two ranks are there, and nothing is recorded of them. */
+static void begin_quietly(struct watched *w)
 {
 	struct make_run spec = make_run_job(2, 100);
 	char whole[128], path[128];
@@ -91,6 +92,11 @@ static void begin(struct watched *w)
 	w->app.live = w->live;
 	grow_run_appear(&w->run, 0);
 	grow_run_appear(&w->run, 1);
+}
+
+static void begin(struct watched *w)
+{
+	begin_quietly(w);
 	for (int64_t at_ns = S; at_ns <= 3 * S; at_ns += 200 * MS) {
 		grow_run_to(&w->run, at_ns);
 		go_to(w, at_ns);
@@ -405,6 +411,32 @@ static void the_remembered_view_waits_for_the_end(void **state)
 	}
 }
 
+/* A plain program whose operations are NCCL's: no figure says that there was none. */
+static void operations_of_nccl_are_counted_and_not_followed(void **state)
+{
+	struct watched w;
+
+	(void)state;
+	begin_quietly(&w);
+	go_to(&w, S);
+	assert_true(shows(&w, "no operation of all ranks was recorded yet"));
+	for (int i = 1; i <= 3; i++)
+		grow_run_execute(&w.run,
+			"INSERT INTO nccl_op VALUES(1, %d, 1000, 2000, 1, 5, %d, 400, -1, NULL, 2, 3, 4, 8, 1, 2)",
+			1000 + i, i);
+	go_to(&w, 2 * S);
+	assert_true(shows(&w, "not known: operations of NCCL are not followed live: 3 so far"));
+	assert_false(shows(&w, "recorded yet"));
+	assert_false(shows(&w, " 0 operations/s"));
+	/* under a framework its operations are, whatever carries them */
+	for (int64_t at_ns = 2 * S; at_ns <= 4 * S; at_ns += 200 * MS) {
+		grow_run_to(&w.run, at_ns);
+		go_to(&w, at_ns);
+	}
+	assert_false(shows(&w, "not followed"));
+	end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -421,6 +453,7 @@ int main(void)
 		cmocka_unit_test(the_picture_can_be_copied),
 		cmocka_unit_test(advice_of_few_steps_is_soon_made_anew),
 		cmocka_unit_test(the_remembered_view_waits_for_the_end),
+		cmocka_unit_test(operations_of_nccl_are_counted_and_not_followed),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);

@@ -210,7 +210,8 @@ static void a_barrier_moves_nothing(void **state)
 		assert_near(row->kernel_ns, KERNEL_S * 1e9);
 		lw_gpu_summary_done(&gpu);
 		/* allreduces that were fitted; the time of barriers is communication all the same */
-		assert_int_equal(analysis->fit.n_groups, 8 * 2);
+		/* of the seven steps that end within the profiler's window */
+		assert_int_equal(analysis->fit.n_groups, 7 * 2);
 		assert_near(analysis->run->ranks.at[0].steps.at[3].time_source == LW_TIME_FROM_GPU
 				    ? lw_summary_exact((double)analysis->run->ranks.at[0]
 							       .steps.at[3]
@@ -375,6 +376,21 @@ static void several_gpus_of_a_rank_are_said_to_be_one(void **state)
 	lw_analysis_close(analysis);
 }
 
+/* DDP's usual buckets are of one size: that they share a name is no change from step to step. */
+static void buckets_of_one_size_do_not_come_and_go(void **state)
+{
+	static const struct kineto_op ops[] = {{"allreduce", ALLREDUCE, MI, MI, 0, 0},
+		{"allreduce", ALLREDUCE, MI, MI, 0, 0},
+		{"allreduce", ALLREDUCE, MI / 4, MI / 4, 0, 0}};
+	struct kineto_job job = {2, 8, 2, ops, 3, .is_unsized = false};
+	struct lw_analysis *analysis = kineto_job_analyze(&job);
+
+	(void)state;
+	assert_true(isnan(analysis->summary.osf.value));
+	assert_non_null(strstr(analysis->summary.osf.why, "have no names of their own"));
+	lw_analysis_close(analysis);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,6 +401,7 @@ int main(void)
 		cmocka_unit_test(sizes_that_are_not_told_are_not_known),
 		cmocka_unit_test(what_is_sized_is_not_told_as_all),
 		cmocka_unit_test(a_barrier_moves_nothing),
+		cmocka_unit_test(buckets_of_one_size_do_not_come_and_go),
 		cmocka_unit_test(a_barrier_has_the_kernel_of_an_allreduce),
 		cmocka_unit_test(sends_that_are_not_matched_moved_their_bytes_all_the_same),
 		cmocka_unit_test(a_few_allreduces_tell_no_cost_and_a_poor_fit_none_that_is_said),

@@ -1,14 +1,15 @@
 """A DDP job over Gloo that also says what DDP itself knows of its buckets.
 
-    ddp_buckets.py STEPS [fp16 | unused | static | part | collectives | die | many]
+    ddp_buckets.py STEPS [fp16 | unused | static | part | collectives | die | leave | kill | many]
 fp16: gradients compressed by a communication hook; part: one that sends a part of each bucket; unused:
 find_unused_parameters; static: static_graph; collectives: one call of each instead of training; die: the last rank
-leaves without a word after the first step; many: more process groups and models than any table of a tracer has room
-for, after a communication hook that throws.
+leaves without a word after the first step; leave, kill: it ends, or is killed, after STEPS steps, and the others go on; many:
+more process groups and models than any table of a tracer has room for, after a communication hook that throws.
 RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT come from the environment.
 """
 import json
 import os
+import signal
 import sys
 import time
 
@@ -36,12 +37,14 @@ def train():
         model.register_comm_hook(None, send_part)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     x = torch.randn(16, 300)
-    for step in range(steps):
+    for step in range(steps + 20 * (mode in ("leave", "kill") and rank < size - 1)):
         optimizer.zero_grad()
         model(x + rank).sum().backward()
         optimizer.step()
         if mode == "die" and rank == size - 1:
             os._exit(9)
+    if mode == "kill" and rank == size - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
     data = model._get_ddp_logging_data()
     total = sum(float(p.double().sum()) for p in model.parameters())
     return {"model_bytes": sum(sizes), "sizes": sizes, "first_cap_bytes": dist._DEFAULT_FIRST_BUCKET_BYTES,
