@@ -17,14 +17,14 @@ struct work { /* a kernel or a copy */
 
 struct entry { /* into an operation that nobody leaves before all have entered */
 	int64_t at_ns;
+	int32_t group;
 	bool is_last;
 };
 
 struct walk {
 	const struct lw_run *run;
 	const struct lw_gpu_span *span;
-	const int32_t *last;          /* of each group: index of the rank that came last, LW_NONE */
-	struct lw_gap_places *places; /* NULL: nobody asks where the host was */
+	const struct lw_gaps_asked *asked;
 	struct lw_intervals waits;    /* of the host */
 	lw_vec(struct entry) entries; /* of the rank, by time */
 	int64_t busy_ns;              /* until then something ran; INT64_MIN: nothing yet */
@@ -32,6 +32,7 @@ struct walk {
 	size_t entry; /* the first that is not before the gap's end */
 	size_t hint;  /* of lw_gpu_span_has() */
 	size_t first; /* step in which the counted time that @hint is in began without a break */
+	size_t seen;  /* step before which all breaks are known */
 };
 
 static int by_time(const void *a, const void *b)
@@ -48,8 +49,8 @@ static int collect_entries(struct walk *walk)
 	const struct lw_batch *batch;
 
 	lw_vec_foreach (batch, &rank->batches) {
-		int32_t last = batch->group == LW_NONE ? LW_NONE : walk->last[batch->group];
-		struct entry entry = {lw_batch_wire(batch).start_ns, false};
+		int32_t last = batch->group == LW_NONE ? LW_NONE : walk->asked->last[batch->group];
+		struct entry entry = {lw_batch_wire(batch).start_ns, batch->group, false};
 
 		if (last == LW_NONE)
 			continue;
@@ -115,13 +116,20 @@ static void add_cost(
 	struct lw_gpu_idle *idle, struct walk *walk, enum lw_gap_cause cause, int64_t end_ns)
 {
 	double ns = (double)(end_ns - walk->busy_ns);
+	const struct entry *entry;
 
 	while (walk->entry < walk->entries.n && walk->entries.at[walk->entry].at_ns < end_ns)
 		walk->entry++;
-	if (walk->entry == walk->entries.n)
+	if (walk->entry == walk->entries.n) {
 		idle->free_ns[cause] += ns;
-	else if (walk->entries.at[walk->entry].is_last)
-		idle->held_ns[cause] += ns;
+		return;
+	}
+	entry = &walk->entries.at[walk->entry];
+	if (!entry->is_last)
+		return;
+	idle->held_ns[cause] += ns;
+	if (walk->asked->held_ns && cause == walk->asked->cause)
+		walk->asked->held_ns[entry->group] += ns / walk->span->n;
 }
 
 /* Of short gaps, which lie in one operator after another, what these are part of: forward, backward, optimizer. */
@@ -143,20 +151,20 @@ static int add_place(struct walk *walk, enum lw_gap_cause cause, struct lw_gap *
 {
 	struct lw_gap_place *place, added = {.n = 1, .ns = (double)(gap->end_ns - gap->start_ns)};
 
-	if (!walk->places || cause >= LW_GAP_AFTER_WAIT)
+	if (!walk->asked->places || cause >= LW_GAP_AFTER_WAIT)
 		return LW_OK;
 	if (lw_host_ranges_find(
-		    &walk->places->ranges, gap->start_ns, gap->end_ns, tid, &gap->where) < 0)
+		    &walk->asked->places->ranges, gap->start_ns, gap->end_ns, tid, &gap->where) < 0)
 		return LW_ERR_NOMEM;
 	added.where = cause == LW_GAP_LAUNCHING ? part_of(gap->where) : gap->where;
-	lw_vec_foreach (place, &walk->places->of[cause])
+	lw_vec_foreach (place, &walk->asked->places->of[cause])
 		if (place->where.in == added.where.in &&
 			place->where.within == added.where.within) {
 			place->n++;
 			place->ns += added.ns;
 			return LW_OK;
 		}
-	return lw_vec_push(&walk->places->of[cause], added);
+	return lw_vec_push(&walk->asked->places->of[cause], added);
 }
 
 static int add_gap(struct lw_gpu_idle *idle, struct walk *walk, const struct work *work)
@@ -209,27 +217,32 @@ static bool next_work(const struct lw_run *run, const struct lw_gpu_rank *gpu, s
 	return copy != NULL;
 }
 
-/* What lies before counted time is none of it: between two windows of a profiler nothing idles. */
+/* What lies before counted time is none of it: between two windows of a profiler, and before the first kernel, nothing
+ * idles. */
 static void leave_out_pause(struct walk *walk)
 {
 	const struct lw_gpu_span *span = walk->span;
 	const struct lw_step *steps = span->rank->steps.at;
+	int64_t from_ns = span->first_ns;
 
-	if (span->times == &span->rank->gpu.whole || walk->busy_ns == INT64_MIN)
+	if (walk->busy_ns == INT64_MIN)
 		return;
-	for (size_t s = walk->first; s < walk->hint; s++)
-		if (steps[s].excluded || steps[s].end_ns != steps[s + 1].start_ns)
-			walk->first = s + 1;
-	if (walk->busy_ns < steps[walk->first].start_ns)
-		walk->busy_ns = steps[walk->first].start_ns;
+	if (span->times != &span->rank->gpu.whole) {
+		for (; walk->seen < walk->hint; walk->seen++)
+			if (steps[walk->seen].excluded ||
+				steps[walk->seen].end_ns != steps[walk->seen + 1].start_ns)
+				walk->first = walk->seen + 1;
+		from_ns = steps[walk->first].start_ns;
+	}
+	if (walk->busy_ns < from_ns)
+		walk->busy_ns = from_ns;
 }
 
-int lw_gpu_gaps(const struct lw_run *run, const struct lw_gpu_span *span, const int32_t *last,
-	struct lw_gpu_idle *idle, struct lw_gap_places *places)
+int lw_gpu_gaps(const struct lw_run *run, const struct lw_gpu_span *span,
+	const struct lw_gaps_asked *asked, struct lw_gpu_idle *idle)
 {
 	const struct lw_gpu_rank *gpu = &span->rank->gpu;
-	struct walk walk = {
-		.run = run, .span = span, .last = last, .places = places, .busy_ns = INT64_MIN};
+	struct walk walk = {.run = run, .span = span, .asked = asked, .busy_ns = INT64_MIN};
 	size_t k = 0, c = 0, n_kernels = 0;
 	struct work work;
 	int status = collect_waits(&walk) | collect_entries(&walk) ? LW_ERR_NOMEM : LW_OK;

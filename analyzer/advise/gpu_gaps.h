@@ -49,14 +49,21 @@ struct lw_gap_places {                /* where the host was in gaps, by cause; o
 	lw_vec(struct lw_gap_place) of[LW_GAP_AFTER_WAIT];
 };
 
+struct lw_gaps_asked {
+	enum lw_gap_cause cause;
+	const int32_t
+		*last; /* of each group: index of the rank that came last, LW_NONE = not known */
+	double *held_ns; /* of each group, a step: what whoever came last idled before; NULL: nobody asks */
+	struct lw_gap_places
+		*places; /* in which the rank's ranges are; filled. NULL: nobody asks */
+};
+
 /**
  * lw_gpu_gaps() - those of the rank of @span.
- * @last: of each group the index of the rank that came last, LW_NONE = not known
- * @places: in which its ranges are; filled. NULL: nobody asks
  * Return: LW_OK or LW_ERR_NOMEM.
  */
-int lw_gpu_gaps(const struct lw_run *run, const struct lw_gpu_span *span, const int32_t *last,
-	struct lw_gpu_idle *ret_idle, struct lw_gap_places *places);
+int lw_gpu_gaps(const struct lw_run *run, const struct lw_gpu_span *span,
+	const struct lw_gaps_asked *asked, struct lw_gpu_idle *ret_idle);
 void lw_gap_places_free(struct lw_gap_places *places);
 
 #endif /* LAPWING_ANALYZER_ADVISE_GPU_GAPS_H */

@@ -4,13 +4,14 @@
  * kernels, or because the host does something else for long, such as waiting for input. See gpu_gaps.h for what counts.
  *
  * Ranks leave an operation together: what a GPU idled before one that another rank came to later cost nobody anything. Gained
- * is at most what whoever came last idled before it; of all ranks that is added up.
+ * is at most what whoever came last idled before it, added up from operation to operation (gpu_chain.h).
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/advise/gpu_chain.h"
 #include "analyzer/advise/gpu_gaps.h"
 #include "analyzer/kernel_text.h"
 #include "base/units.h"
@@ -36,26 +37,28 @@ static double cost_ns(
 	return (idle->held_ns[cause] + idle->free_ns[cause]) / span->n;
 }
 
-static int search_ranks(
-	const struct lw_run *run, enum lw_gap_cause cause, const int32_t *last, struct found *ret)
+/* What each rank idles, and of all of them what the run can gain by it. */
+static int look_at_ranks(const struct lw_run *run, const struct lw_gaps_asked *asked,
+	double *free_ns, struct found *ret)
 {
 	const struct lw_rank *rank;
-	struct lw_gpu_span span;
-	double held_ns = 0, free_ns = 0, sum_ns = 0;
 	struct lw_gpu_idle idle;
+	struct lw_gpu_span span;
+	double sum_ns = 0;
 
-	*ret = (struct found){0};
 	lw_vec_foreach (rank, &run->ranks) {
+		enum lw_gap_cause cause = asked->cause;
+
 		if (!lw_gpu_span(run, rank, &span))
 			continue;
-		if (lw_gpu_gaps(run, &span, last, &idle, NULL) < 0)
+		if (lw_gpu_gaps(run, &span, asked, &idle) < 0)
 			return LW_ERR_NOMEM;
 		ret->n_unknown += idle.n_unknown;
 		ret->n_known++;
 		ret->n_alike += idle.ns[cause] >= WORTH_FRAC * span.n * span.length_ns;
+		ret->has_held |= idle.held_ns[cause] > 0;
 		sum_ns += span.length_ns;
-		held_ns += idle.held_ns[cause] / span.n;
-		free_ns = fmax(free_ns, idle.free_ns[cause] / span.n);
+		free_ns[rank - run->ranks.at] = idle.free_ns[cause] / span.n;
 		if (cost_ns(&span, &idle, cause) > 0 &&
 			(!ret->span.rank || cost_ns(&span, &idle, cause) >
 						    cost_ns(&ret->span, &ret->idle, cause))) {
@@ -64,16 +67,34 @@ static int search_ranks(
 		}
 	}
 	ret->length_ns = ret->n_known ? sum_ns / ret->n_known : 0;
-	ret->has_held = held_ns > 0;
-	ret->gain_ns = fmin(held_ns + free_ns, ret->length_ns);
-	if (ret->gain_ns < WORTH_FRAC * ret->length_ns)
-		ret->span.rank = NULL;
 	return LW_OK;
 }
 
-/* Where the host of the rank that is named was in its gaps. */
-static int search_places(const struct lw_run *run, const int32_t *last, struct found *found)
+static int search_ranks(
+	const struct lw_run *run, enum lw_gap_cause cause, const int32_t *last, struct found *ret)
 {
+	double *held_ns = calloc(run->groups.n + 1, sizeof(*held_ns));
+	double *free_ns = calloc(run->ranks.n + 1, sizeof(*free_ns));
+	struct lw_gaps_asked asked = {cause, last, held_ns, NULL};
+	int status = held_ns && free_ns
+			     ? look_at_ranks(run, &asked, free_ns, ret)
+			     : lw_fail(LW_ERR_NOMEM, "no memory for %zu operations", run->groups.n);
+
+	if (status == LW_OK)
+		status = lw_gpu_chain_gain(run, last, held_ns, free_ns, &ret->gain_ns);
+	ret->gain_ns = fmin(ret->gain_ns, ret->length_ns);
+	if (ret->gain_ns < WORTH_FRAC * ret->length_ns)
+		ret->span.rank = NULL;
+	free(held_ns);
+	free(free_ns);
+	return status;
+}
+
+/* Where the host of the rank that is named was in its gaps. */
+static int search_places(
+	const struct lw_run *run, enum lw_gap_cause cause, const int32_t *last, struct found *found)
+{
+	struct lw_gaps_asked asked = {cause, last, NULL, &found->places};
 	struct lw_gpu_idle idle;
 	int status;
 
@@ -81,7 +102,7 @@ static int search_places(const struct lw_run *run, const int32_t *last, struct f
 		return LW_OK;
 	status = lw_host_ranges_load(run, found->span.rank, &found->places.ranges);
 	if (status == LW_OK)
-		status = lw_gpu_gaps(run, &found->span, last, &idle, &found->places);
+		status = lw_gpu_gaps(run, &found->span, &asked, &idle);
 	if (status == LW_OK)
 		found->idle = idle;
 	return status;
@@ -101,25 +122,36 @@ static int search(const struct lw_run *run, enum lw_gap_cause cause, struct foun
 		last[g] = lw_group_last(run, &run->groups.at[g], &late_ns);
 	status = search_ranks(run, cause, last, ret);
 	if (status == LW_OK)
-		status = search_places(run, last, ret);
+		status = search_places(run, cause, last, ret);
 	free(last);
 	return status;
 }
 
-/* Of how many ranks, and what of it counts. */
-static const char *others_text(const struct lw_run *run, const struct found *found, char text[192])
+enum { OTHERS_BYTES = 320 };
+
+/* What is gained at most, of how many ranks, and what of it counts. */
+static const char *others_text(const struct lw_run *run, const struct found *found,
+	enum lw_gap_cause cause, char text[OTHERS_BYTES])
 {
+	double own_ns = cost_ns(&found->span, &found->idle, cause);
+	char unit[2][LW_UNIT_TEXT_BYTES];
 	int n = 0;
 
 	text[0] = '\0';
+	if (found->gain_ns > 1.01 * own_ns)
+		n = snprintf(text, OTHERS_BYTES,
+			", added up over the ranks that come last in turn: %s of %s",
+			lw_ns_format(found->gain_ns, unit[0]),
+			lw_ns_format(found->length_ns, unit[1]));
 	if (found->n_alike > 1)
-		n = snprintf(text, 192, "; %u of %u ranks idle so for %.0f %% of the time or more",
-			found->n_alike, found->n_known, 100 * WORTH_FRAC);
+		n += snprintf(text + n, OTHERS_BYTES - (size_t)n,
+			"; %u of %u ranks idle so for %.0f %% of the time or more", found->n_alike,
+			found->n_known, 100 * WORTH_FRAC);
 	if (found->has_held)
-		snprintf(text + n, 192 - (size_t)n,
+		snprintf(text + n, OTHERS_BYTES - (size_t)n,
 			"; only what a rank idles before operations that it comes last to counts");
 	else if (run->size > 1)
-		snprintf(text + n, 192 - (size_t)n,
+		snprintf(text + n, OTHERS_BYTES - (size_t)n,
 			"; how much of that other ranks would be waited for instead is not known");
 	return text;
 }
@@ -206,7 +238,7 @@ static int find_launching(const struct lw_adviser *self, const struct lw_run *ru
 {
 	const struct lw_gpu_span *span = &found->span;
 	const struct lw_gpu_idle *idle = &found->idle;
-	char unit[4][LW_UNIT_TEXT_BYTES], kernels[96] = "", others[192];
+	char unit[4][LW_UNIT_TEXT_BYTES], kernels[96] = "", others[OTHERS_BYTES];
 	struct host host;
 
 	look_at_host(found, LW_GAP_LAUNCHING, &host);
@@ -220,7 +252,8 @@ static int find_launching(const struct lw_adviser *self, const struct lw_run *ru
 		lw_ns_format(idle->ns[LW_GAP_LAUNCHING] / idle->n[LW_GAP_LAUNCHING], unit[0]),
 		lw_ns_format(idle->ns[LW_GAP_LAUNCHING] / span->n, unit[1]), kernels,
 		*host.text ? "; meanwhile the host was " : "", host.text,
-		100 * found->gain_ns / found->length_ns, others_text(run, found, others));
+		100 * found->gain_ns / found->length_ns,
+		others_text(run, found, LW_GAP_LAUNCHING, others));
 }
 
 static int advise_launching(
@@ -287,7 +320,7 @@ static const char *away_text(const struct host *host, char text[PLACES_BYTES + 3
 static int advise_away(
 	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
-	char unit[2][LW_UNIT_TEXT_BYTES], name[LW_KERNEL_TEXT_BYTES], others[192], at[128];
+	char unit[2][LW_UNIT_TEXT_BYTES], name[LW_KERNEL_TEXT_BYTES], others[OTHERS_BYTES], at[128];
 	char away[PLACES_BYTES + 384];
 	struct host host;
 	struct found found;
@@ -305,7 +338,8 @@ static int advise_away(
 			lw_ns_format((double)(longest->end_ns - longest->start_ns), unit[1]),
 			at_text(run, span->rank, longest->start_ns, at),
 			lw_kernel_text(longest->name, name), away_text(&host, away),
-			100 * found.gain_ns / found.length_ns, others_text(run, &found, others));
+			100 * found.gain_ns / found.length_ns,
+			others_text(run, &found, LW_GAP_AWAY, others));
 	}
 	lw_gap_places_free(&found.places);
 	return status;
