@@ -6,7 +6,11 @@
 
 #include "analyzer/reconstruct/interval.h"
 
-enum { CLOSE_NS = 10000 }; /* from the end of a wait to the end of what was waited for */
+enum {
+	CLOSE_NS = 10000, /* from the end of a wait to the end of what was waited for */
+	SYNCS_AT_ONCE =
+		16, /* waits of so many threads that may begin after one that a gap follows */
+};
 
 struct work { /* a kernel or a copy */
 	int64_t start_ns, end_ns;
@@ -29,6 +33,8 @@ struct walk {
 	lw_vec(struct entry) entries; /* of the rank, by time */
 	int64_t busy_ns;              /* until then something ran; INT64_MIN: nothing yet */
 	size_t wait;  /* the first that ends after the gap's begin, or just before */
+	size_t sync;  /* the first wait for the device that does not begin before the gap */
+	int32_t told; /* the last of those whose place is known */
 	size_t entry; /* the first that is not before the gap's end */
 	size_t hint;  /* of lw_gpu_span_has() */
 	size_t first; /* step in which the counted time that @hint is in began without a break */
@@ -132,47 +138,51 @@ static void add_cost(
 		walk->asked->held_ns[entry->group] += ns / walk->span->n;
 }
 
-/* Of short gaps, which lie in one operator after another, what these are part of: forward, backward, optimizer. */
-static struct lw_host_where part_of(struct lw_host_where where)
-{
-	static const char backward[] =
-		"autograd::engine::evaluate_function"; /* then the operator */
-	const char *name = where.outermost ? where.outermost
-			   : where.within  ? where.within
-					   : where.in;
-
-	if (name && !strncmp(name, backward, sizeof(backward) - 1))
-		name = backward;
-	return (struct lw_host_where){.in = name};
-}
-
-/* Where the thread that launched what ended the gap was meanwhile. */
+/* Where the thread that launched what ended the gap was meanwhile, or while it waited before. */
 static int add_place(struct walk *walk, enum lw_gap_cause cause, struct lw_gap *gap, uint32_t tid)
 {
-	struct lw_gap_place *place, added = {.n = 1, .ns = (double)(gap->end_ns - gap->start_ns)};
+	struct lw_host_places *places = walk->asked->places;
+	int64_t start_ns = gap->start_ns, end_ns = gap->end_ns;
+	int status;
 
-	if (!walk->asked->places || cause >= LW_GAP_AFTER_WAIT)
+	if (!places || cause != walk->asked->cause)
 		return LW_OK;
-	if (lw_host_ranges_find(
-		    &walk->asked->places->ranges, gap->start_ns, gap->end_ns, tid, &gap->where) < 0)
-		return LW_ERR_NOMEM;
-	added.where = cause == LW_GAP_LAUNCHING ? part_of(gap->where) : gap->where;
-	lw_vec_foreach (place, &walk->asked->places->of[cause])
-		if (place->where.in == added.where.in &&
-			place->where.within == added.where.within) {
-			place->n++;
-			place->ns += added.ns;
+	if (gap->sync != LW_NONE) {
+		if (gap->sync == walk->told)
 			return LW_OK;
-		}
-	return lw_vec_push(&walk->asked->places->of[cause], added);
+		walk->told = gap->sync;
+		start_ns = walk->span->rank->gpu.syncs.at[gap->sync].start_ns;
+		end_ns = walk->span->rank->gpu.syncs.at[gap->sync].end_ns;
+	}
+	status = lw_host_ranges_find(&places->ranges, start_ns, end_ns, tid, &gap->where);
+	if (status == LW_OK)
+		status = lw_host_places_add(places, start_ns, end_ns, tid);
+	return status;
+}
+
+/* The wait for the device after which thread @tid launched what ended the gap before @end_ns; LW_NONE. */
+static int32_t sync_before(struct walk *walk, int64_t end_ns, uint32_t tid)
+{
+	const struct lw_gpu_rank *gpu = &walk->span->rank->gpu;
+
+	while (walk->sync < gpu->syncs.n && gpu->syncs.at[walk->sync].start_ns < walk->busy_ns)
+		walk->sync++;
+	for (size_t i = walk->sync; i > 0 && i + SYNCS_AT_ONCE > walk->sync; i--) {
+		const struct lw_gpu_sync *sync = &gpu->syncs.at[i - 1];
+
+		if (sync->op != LW_GPU_SYNC_STREAM_WAIT_EVENT && sync->tid == tid &&
+			sync->end_ns >= walk->busy_ns - CLOSE_NS && sync->end_ns <= end_ns)
+			return (int32_t)(i - 1);
+	}
+	return LW_NONE;
 }
 
 static int add_gap(struct lw_gpu_idle *idle, struct walk *walk, const struct work *work)
 {
-	const struct lw_gpu_rank *gpu = &walk->span->rank->gpu;
+	const struct lw_gpu_launch *launch;
 	int64_t gap_ns = work->start_ns - walk->busy_ns, wait_ns;
 	enum lw_gap_cause cause = gap_ns < LW_GAP_SHORT_NS ? LW_GAP_LAUNCHING : LW_GAP_AWAY;
-	struct lw_gap gap = {walk->busy_ns, work->start_ns, work->name, {0}};
+	struct lw_gap gap = {walk->busy_ns, work->start_ns, work->name, {0}, LW_NONE};
 	bool follows;
 
 	if (work->is_comm)
@@ -181,15 +191,18 @@ static int add_gap(struct lw_gpu_idle *idle, struct walk *walk, const struct wor
 		idle->n_unknown++;
 		return LW_OK;
 	}
-	if (gpu->launches.at[work->launch].start_ns <= walk->busy_ns)
+	launch = &walk->span->rank->gpu.launches.at[work->launch];
+	if (launch->start_ns <= walk->busy_ns)
 		return LW_OK; /* it waited for something on the device */
 	wait_ns = waited_ns(walk, work->start_ns, &follows);
-	if (2 * wait_ns >= gap_ns || (cause == LW_GAP_LAUNCHING && follows))
-		cause = LW_GAP_AFTER_WAIT;
+	if (2 * wait_ns >= gap_ns || (cause == LW_GAP_LAUNCHING && follows)) {
+		gap.sync = sync_before(walk, launch->start_ns, launch->tid);
+		cause = gap.sync == LW_NONE ? LW_GAP_AFTER_WAIT : LW_GAP_AFTER_SYNC;
+	}
 	idle->n[cause]++;
 	idle->ns[cause] += (double)gap_ns;
 	add_cost(idle, walk, cause, work->start_ns);
-	if (add_place(walk, cause, &gap, gpu->launches.at[work->launch].tid) < 0)
+	if (add_place(walk, cause, &gap, launch->tid) < 0)
 		return LW_ERR_NOMEM;
 	keep_longest(idle->longest[cause], gap);
 	return LW_OK;
@@ -242,7 +255,8 @@ int lw_gpu_gaps(const struct lw_run *run, const struct lw_gpu_span *span,
 	const struct lw_gaps_asked *asked, struct lw_gpu_idle *idle)
 {
 	const struct lw_gpu_rank *gpu = &span->rank->gpu;
-	struct walk walk = {.run = run, .span = span, .asked = asked, .busy_ns = INT64_MIN};
+	struct walk walk = {
+		.run = run, .span = span, .asked = asked, .busy_ns = INT64_MIN, .told = LW_NONE};
 	size_t k = 0, c = 0, n_kernels = 0;
 	struct work work;
 	int status = collect_waits(&walk) | collect_entries(&walk) ? LW_ERR_NOMEM : LW_OK;
@@ -265,11 +279,4 @@ int lw_gpu_gaps(const struct lw_run *run, const struct lw_gpu_span *span,
 	lw_vec_free(&walk.waits);
 	lw_vec_free(&walk.entries);
 	return status;
-}
-
-void lw_gap_places_free(struct lw_gap_places *places)
-{
-	for (int i = 0; i < LW_GAP_AFTER_WAIT; i++)
-		lw_vec_free(&places->of[i]);
-	lw_host_ranges_free(&places->ranges);
 }
