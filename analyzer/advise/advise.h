@@ -200,8 +200,9 @@ extern const struct lw_adviser lw_adviser_fusion_cycle, lw_adviser_groups, lw_ad
 	lw_adviser_layer, lw_adviser_bandwidth, lw_adviser_latency, lw_adviser_slow_link,
 	lw_adviser_loss, lw_adviser_held, lw_adviser_foreign, lw_adviser_gpu_sync,
 	lw_adviser_gpu_stream, lw_adviser_gpu_copies, lw_adviser_gpu_idle, lw_adviser_gpu_host,
-	lw_adviser_gpu_clocks, lw_adviser_gpu_nccl, lw_adviser_gpu_link, lw_adviser_interface,
-	lw_adviser_frames, lw_adviser_ranks, lw_adviser_sensitivity, lw_adviser_evidence;
+	lw_adviser_gpu_wait, lw_adviser_gpu_clocks, lw_adviser_gpu_nccl, lw_adviser_gpu_link,
+	lw_adviser_interface, lw_adviser_frames, lw_adviser_ranks, lw_adviser_sensitivity,
+	lw_adviser_evidence;
 
 /** lw_advise_default() - the trial of Horovod's own setting. Return: NULL when it was not tried. */
 const struct lw_trial *lw_advise_default(const struct lw_advice_list *list);

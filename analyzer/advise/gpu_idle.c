@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_idle.c - a GPU that has nothing to do because the host launches late: for launching itself takes longer than the
- * kernels, or because the host does something else for long, such as waiting for input. See gpu_gaps.h for what counts.
+ * kernels, or because the host does something else for long, such as waiting for input, or because it waited for the GPU
+ * first. See gpu_gaps.h for what counts.
  *
  * Ranks leave an operation together: what a GPU idled before one that another rank came to later cost nobody anything. Gained
  * is at most what whoever came last idled before it, added up from operation to operation (gpu_chain.h).
@@ -330,6 +331,41 @@ static int advise_away(
 	return status;
 }
 
+/* The call that waited before the longest of the gaps. */
+static const char *call_of(const struct lw_run *run, const struct found *found)
+{
+	const struct lw_gpu_rank *gpu = &found->span.rank->gpu;
+	int32_t sync = found->idle.longest[LW_GAP_AFTER_SYNC][0].sync;
+	int32_t launch = sync == LW_NONE ? LW_NONE : gpu->syncs.at[sync].launch;
+	uint32_t name = launch == LW_NONE ? UINT32_MAX : gpu->launches.at[launch].name;
+
+	return name == UINT32_MAX ? "a call of no known name" : run->gpu.names.at[name].name;
+}
+
+static int advise_wait(
+	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
+{
+	char unit[2][LW_UNIT_TEXT_BYTES], others[OTHERS_BYTES], count[48];
+	struct lw_host_said host;
+	struct found found;
+	int status = search(run, LW_GAP_AFTER_SYNC, &found);
+	const struct lw_gpu_span *span = &found.span;
+	const double n = found.idle.n[LW_GAP_AFTER_SYNC], ns = found.idle.ns[LW_GAP_AFTER_SYNC];
+
+	if (status == LW_OK && span->rank)
+		status = lw_host_places_tell(&found.places, span->n, false, &host);
+	if (status == LW_OK && span->rank)
+		status = lw_advise_bound(run, list, self->id, bound_of(&found, LW_GAP_AFTER_SYNC),
+			"the host waits for the device before it launches: rank %d waits until its GPU is done (%.80s) and launches what comes next only then; %s nothing ran after such a wait, for %s on average, %s in all%s%s. Launch first and wait later, or do not wait (torch: .item(), .cpu(), print() of a tensor, torch.cuda.synchronize()): at most %.1f %% less%s; its error is not known",
+			span->rank->rank, call_of(run, &found), count_text(span, n, count),
+			lw_ns_format(ns / n, unit[0]), lw_ns_format(ns / span->n, unit[1]),
+			*host.text ? "; it waited " : "", host.text,
+			100 * found.gain_ns / found.length_ns,
+			others_text(run, &found, LW_GAP_AFTER_SYNC, others));
+	lw_host_places_free(&found.places);
+	return status;
+}
+
 /* Of the rank that is named, the longest. */
 static int find_places(
 	const struct lw_run *run, enum lw_gap_cause cause, struct lw_idle_places *ret)
@@ -370,6 +406,11 @@ static int places_of_away(const struct lw_run *run, struct lw_idle_places *ret)
 	return find_places(run, LW_GAP_AWAY, ret);
 }
 
+static int places_of_wait(const struct lw_run *run, struct lw_idle_places *ret)
+{
+	return find_places(run, LW_GAP_AFTER_SYNC, ret);
+}
+
 const struct lw_adviser lw_adviser_gpu_idle = {
 	.id = "gpu.idle",
 	.title = "A GPU that waits for launches",
@@ -396,4 +437,18 @@ const struct lw_adviser lw_adviser_gpu_host = {
 		"What was launched needs what the host computed meanwhile; or the host was at something that is there only while it is recorded.",
 	.check =
 		"`lapwing tui`, timeline, v and . go through kernels: each says when it was launched, and in which ranges of its thread.",
+};
+
+const struct lw_adviser lw_adviser_gpu_wait = {
+	.id = "gpu.wait",
+	.title = "A GPU that waits for a host that waited for it",
+	.run = advise_wait,
+	.places = places_of_wait,
+	.needs_no_replay = true,
+	.assumes =
+		"Where the host waited for the device and what came next was launched only then, it would have run at once, had it been launched before the wait.",
+	.wrong_if =
+		"What is launched after the wait needs the value that was waited for: then only a longer way round, such as keeping the value on the device, saves the wait.",
+	.check =
+		"Take the wait out, record that run too, and compare the two with `lapwing report`.",
 };

@@ -373,6 +373,34 @@ static void ranges_around_whole_steps_are_passed_over(void **state)
 
 /* ---- which finding it is ------------------------------------------------------------------------------- */
 
+/* Twenty kernels, each of which the host waits for, and then thinks for 150 us. */
+static void write_items(struct trace *trace)
+{
+	for (int s = 0; s < 12; s++) {
+		int at = 1000 + 20 * 362 * s;
+
+		trace_numbered(trace, "ProfilerStep#", s, at, 20 * 362 - 10);
+		for (int i = 0; i < 20; i++, at += 362) {
+			trace_kernel(trace, at, at + 10, 200);
+			trace_range(trace, "aten::item", at + 5, 208);
+			trace_call(trace, "cudaStreamSynchronize", at + 6, 206);
+		}
+	}
+}
+
+static void a_gpu_that_the_host_waits_for_in_each_launch_is_said(void **state)
+{
+	(void)state;
+	analyse(1, write_items);
+	assert_says("gpu.wait", "rank 0 waits until its GPU is done (cudaStreamSynchronize)");
+	assert_says("gpu.wait", "nothing ran after such a wait, for 162 us on average");
+	assert_says("gpu.wait", "; it waited in aten::item for ");
+	assert_says("gpu.wait", ".item()");
+	assert_true(found("gpu.wait")->bound.most_frac > 0.42 &&
+		    found("gpu.wait")->bound.most_frac < 0.46);
+	assert_says_not("gpu.idle", "a");
+}
+
 /* Five kernels of 1 ms, and half a millisecond until the next. */
 static void write_long_kernels(struct trace *trace)
 {
@@ -415,6 +443,7 @@ int main(void)
 		cmocka_unit_test(names_that_differ_in_digits_only_are_one),
 		cmocka_unit_test(the_share_of_what_can_be_mended_is_said),
 		cmocka_unit_test(ranges_around_whole_steps_are_passed_over),
+		cmocka_unit_test(a_gpu_that_the_host_waits_for_in_each_launch_is_said),
 		cmocka_unit_test(launching_less_often_is_no_remedy_where_kernels_are_long),
 	};
 
