@@ -8,8 +8,8 @@
 
 enum {
 	CLOSE_NS = 10000, /* from the end of a wait to the end of what was waited for */
-	SYNCS_AT_ONCE =
-		16, /* waits of so many threads that may begin after one that a gap follows */
+	WAKE_NS = 100000, /* so long after it a call that waited for it may come back */
+	MANY_SYNCS = 16,  /* that begin in other threads after the one that a gap follows */
 };
 
 struct work { /* a kernel or a copy */
@@ -167,11 +167,12 @@ static int32_t sync_before(struct walk *walk, int64_t end_ns, uint32_t tid)
 
 	while (walk->sync < gpu->syncs.n && gpu->syncs.at[walk->sync].start_ns < walk->busy_ns)
 		walk->sync++;
-	for (size_t i = walk->sync; i > 0 && i + SYNCS_AT_ONCE > walk->sync; i--) {
+	for (size_t i = walk->sync; i > 0 && i + MANY_SYNCS > walk->sync; i--) {
 		const struct lw_gpu_sync *sync = &gpu->syncs.at[i - 1];
 
 		if (sync->op != LW_GPU_SYNC_STREAM_WAIT_EVENT && sync->tid == tid &&
-			sync->end_ns >= walk->busy_ns - CLOSE_NS && sync->end_ns <= end_ns)
+			sync->end_ns >= walk->busy_ns - CLOSE_NS &&
+			sync->end_ns <= walk->busy_ns + WAKE_NS && sync->end_ns <= end_ns)
 			return (int32_t)(i - 1);
 	}
 	return LW_NONE;
