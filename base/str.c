@@ -89,15 +89,15 @@ int lw_path_expand(const char *pattern, int rank, char *path, size_t path_bytes)
 
 char *lw_str_mask_digits(char *text)
 {
-	bool in_number = false;
 	char *to = text;
 
 	for (const char *from = text; *from; from++) {
 		bool is_digit = *from >= '0' && *from <= '9';
 
-		if (!is_digit || !in_number)
-			*to++ = is_digit ? '#' : *from;
-		in_number = is_digit;
+		if (!is_digit)
+			*to++ = *from;
+		else if (to == text || to[-1] != '#')
+			*to++ = '#';
 	}
 	*to = '\0';
 	return text;
