@@ -153,6 +153,10 @@ bool lw_advise_is_advised(const struct lw_advice_list *list);
 /** lw_advise_top_line() - the whole answer in one line, for reports. Return: @text. */
 const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES]);
 
+/** lw_advise_change_line() - the same; before it a late rank, where without it the step gains more than what can be set. */
+const char *lw_advise_change_line(
+	const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES]);
+
 /** lw_advise_n_more() - of a run that cannot be replayed: what is found, and not said by the top line. */
 size_t lw_advise_n_more(const struct lw_advice_list *list);
 

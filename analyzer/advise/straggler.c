@@ -396,7 +396,7 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 			run->ranks.at[late.rank].rank);
 	else
 		snprintf(advice->lead, sizeof(advice->lead),
-			"Ranks are late in turns: if none were");
+			"Ranks are late in turns: if none were,");
 	snprintf(advice->why, sizeof(advice->why),
 		"%s. If %s as the %s of each step, the step would come %s", text,
 		late.is_persistent ? "it were" : "every rank were",
