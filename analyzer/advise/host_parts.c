@@ -85,17 +85,10 @@ static void show(struct lw_host_part **parts)
 /* Launches of @rank before @at_ns. */
 static size_t launches_before(const struct lw_rank *rank, int64_t at_ns)
 {
-	size_t low = 0, high = rank->gpu.launches.n;
+	size_t n;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (rank->gpu.launches.at[middle].start_ns < at_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	lw_vec_bisect(n, rank->gpu.launches.n, i, rank->gpu.launches.at[i].start_ns < at_ns);
+	return n;
 }
 
 static bool is_wide(const struct steps *steps, const struct lw_host_range *range)
