@@ -242,18 +242,28 @@ struct lw_told { /* load: a hook or an importer that tells of GPUs and NCCL, and
 	uint32_t n_processes; /* that said so */
 };
 
-struct lw_mark_name { /* load: marks and ranges of one kind and name, of the program or of whom it uses */
-	char *name; /* "" = none */
+struct lw_mark_process { /* what one process made of them */
+	int32_t rank;    /* of the job; LW_NONE: it is none */
+	size_t store;
+	int64_t process_id; /* in its store */
+	uint64_t n;
+	double total_ns;
+};
+
+/* load: marks and ranges of one kind and name, of the program or of whom it uses. Names that differ in digits only are one. */
+struct lw_mark_name {
+	char *name; /* "" = none; of several, with '#' for each number: "iteration #" */
 	int op;     /* enum lw_mark_op, but no step */
 	uint64_t n;
 	double total_ns; /* marks: 0 */
 	int64_t longest_ns;
 	int32_t longest_rank; /* that made the longest; LW_NONE: a process without a rank */
 	uint32_t n_processes; /* that made any */
+	lw_vec(struct lw_mark_process) by_process;
 };
 
 struct lw_marks {
-	lw_vec(struct lw_mark_name) names; /* by total_ns, the most first; 1000 a store at most */
+	lw_vec(struct lw_mark_name) names; /* by total_ns, the most first; 1000 at most */
 	uint32_t n_processes;              /* in the run, with or without a rank */
 	uint64_t n_steps;                  /* marks of steps, of all processes */
 	uint64_t n_gaps;                   /* from one to the next of its process */

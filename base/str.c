@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,4 +85,20 @@ int lw_path_expand(const char *pattern, int rank, char *path, size_t path_bytes)
 			return status;
 	}
 	return LW_OK;
+}
+
+char *lw_str_mask_digits(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; from++) {
+		bool is_digit = *from >= '0' && *from <= '9';
+
+		if (!is_digit)
+			*to++ = *from;
+		else if (to == text || to[-1] != '#')
+			*to++ = '#';
+	}
+	*to = '\0';
+	return text;
 }

@@ -14,4 +14,7 @@
  */
 int lw_path_expand(const char *pattern, int rank, char *path, size_t path_bytes);
 
+/** lw_str_mask_digits() - each run of digits of @text becomes one '#', in place: "iteration #"; after a '#' it goes. Return: @text. */
+char *lw_str_mask_digits(char *text);
+
 #endif /* LAPWING_BASE_STR_H */

@@ -126,8 +126,10 @@ void lw_model_costs_draw(struct lw_model_state *state, struct lw_pane pane)
 
 	if (row == SIZE_MAX) {
 		lw_pane_wrap(pane, 1, 0, pane.width - 2, LW_STYLE_WARN,
-			"No cost was fitted: no operation of a counted step was found on all ranks. "
-			"`lapwing record --probe` measures operations of many sizes; a torch script must call it (docs/probe.md).");
+			lw_fit_probe(state->analysis->run) == LW_FIT_PROBE_NONE
+				? "No cost was fitted: no operation of a counted step was found on all ranks."
+				: "No cost was fitted: no operation of a counted step was found on all ranks. "
+				  "`lapwing record --probe` measures operations of many sizes; a torch script must call it (docs/probe.md).");
 		return;
 	}
 	if (lines > MOST_COST_LINES && lines > pane.height / 3)

@@ -35,6 +35,7 @@ static const struct lw_adviser *const advisers[] = {
 	&lw_adviser_gpu_copies,
 	&lw_adviser_gpu_idle,
 	&lw_adviser_gpu_host,
+	&lw_adviser_gpu_wait,
 	&lw_adviser_gpu_clocks,
 	&lw_adviser_gpu_nccl,
 	&lw_adviser_gpu_link,

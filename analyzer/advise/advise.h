@@ -153,6 +153,10 @@ bool lw_advise_is_advised(const struct lw_advice_list *list);
 /** lw_advise_top_line() - the whole answer in one line, for reports. Return: @text. */
 const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES]);
 
+/** lw_advise_change_line() - the same; before it a late rank, where without it the step gains more than what can be set. */
+const char *lw_advise_change_line(
+	const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES]);
+
 /** lw_advise_n_more() - of a run that cannot be replayed: what is found, and not said by the top line. */
 size_t lw_advise_n_more(const struct lw_advice_list *list);
 
@@ -178,6 +182,15 @@ const char *lw_advise_lines(const struct lw_advice_list *list, char *text, size_
  */
 int32_t lw_advise_late_text(const struct lw_run *run, char text[LW_ADVICE_TEXT_BYTES]);
 
+enum { LW_LATE_RANGE_BYTES = 192 };
+
+/**
+ * lw_advise_late_range_text() - which of its own ranges makes rank @rank (of the job) late by @late_ns a step: "its range
+ * "load" takes 20.3 ms a step, on no other rank more than 150 us". Return: @text, "" = none does.
+ */
+const char *lw_advise_late_range_text(
+	const struct lw_run *run, int32_t rank, double late_ns, char text[LW_LATE_RANGE_BYTES]);
+
 /** lw_advise_find() - add a finding. Return: LW_OK or LW_ERR_NOMEM. */
 int lw_advise_find(struct lw_advice_list *list, const char *id, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -200,8 +213,9 @@ extern const struct lw_adviser lw_adviser_fusion_cycle, lw_adviser_groups, lw_ad
 	lw_adviser_layer, lw_adviser_bandwidth, lw_adviser_latency, lw_adviser_slow_link,
 	lw_adviser_loss, lw_adviser_held, lw_adviser_foreign, lw_adviser_gpu_sync,
 	lw_adviser_gpu_stream, lw_adviser_gpu_copies, lw_adviser_gpu_idle, lw_adviser_gpu_host,
-	lw_adviser_gpu_clocks, lw_adviser_gpu_nccl, lw_adviser_gpu_link, lw_adviser_interface,
-	lw_adviser_frames, lw_adviser_ranks, lw_adviser_sensitivity, lw_adviser_evidence;
+	lw_adviser_gpu_wait, lw_adviser_gpu_clocks, lw_adviser_gpu_nccl, lw_adviser_gpu_link,
+	lw_adviser_interface, lw_adviser_frames, lw_adviser_ranks, lw_adviser_sensitivity,
+	lw_adviser_evidence;
 
 /** lw_advise_default() - the trial of Horovod's own setting. Return: NULL when it was not tried. */
 const struct lw_trial *lw_advise_default(const struct lw_advice_list *list);

@@ -34,9 +34,12 @@ static int find_sizes(
 		(double)replay->max_batch_bytes > (double)replay->min_batch_bytes * FEW_SIZES_RATIO)
 		return LW_OK;
 	return lw_advise_find(list, self->id,
-		"all operations of this run carry about the same (%s to %s): how their cost depends on the size cannot be told. A run recorded with `lapwing record --probe` or some steps with HOROVOD_FUSION_THRESHOLD=%.0f would tell",
+		"all operations of this run carry about the same (%s to %s): how their cost depends on the size cannot be told. %s with HOROVOD_FUSION_THRESHOLD=%.0f would tell",
 		lw_bytes_format((double)replay->min_batch_bytes, least),
 		lw_bytes_format((double)replay->max_batch_bytes, most),
+		replay->probe == LW_FIT_PROBE_NONE
+			? "Some steps"
+			: "A run recorded with `lapwing record --probe` or some steps",
 		floor((double)replay->min_batch_bytes / 4));
 }
 
@@ -63,7 +66,7 @@ static int find_extrapolated(
 		status = lw_advise_find(list, self->id,
 			"%zu of %zu settings that were tried send operations of sizes that this run does not hold (its smallest: %s); what those cost under load cannot be told. %s with HOROVOD_FUSION_THRESHOLD=0 would tell",
 			n_small, n, lw_bytes_format((double)list->replay->min_batch_bytes, bytes),
-			run->probes.n
+			run->probes.n || list->replay->probe == LW_FIT_PROBE_NONE
 				? "A few steps"
 				: "A run recorded with `lapwing record --probe` or a few steps");
 	if (n_large && status == LW_OK)

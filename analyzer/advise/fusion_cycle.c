@@ -280,10 +280,11 @@ static int add_unknown(const struct lw_adviser *self, struct search *search, siz
 	write_setting((double)search->replay->setting.fusion_bytes,
 		(double)search->replay->setting.cycle_ns, now);
 	return lw_advise_find(search->list, self->id,
-		"whether another setting is better than the %s (%s, %s a step) cannot be told from this run: %zu of %zu others send operations of sizes that it does not hold%s. A run recorded with `lapwing record --probe` would tell",
+		"whether another setting is better than the %s (%s, %s a step) cannot be told from this run: %zu of %zu others send operations of sizes that it does not hold%s%s",
 		search->replay->is_setting_known ? "recorded one" : "assumed default", now,
 		lw_ns_format(search->list->base.step_ns.value, step), n_unknown, n_others,
-		has_rest ? ", and of the rest none gains more than its error" : "");
+		has_rest ? ", and of the rest none gains more than its error" : "",
+		lw_advise_probe_tells(search->replay));
 }
 
 static size_t count_unknown(const struct search *search)

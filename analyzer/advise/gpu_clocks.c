@@ -54,8 +54,8 @@ static double say_gain(const struct lw_run *run, const struct lw_gpu_counted *gp
 		snprintf(text, 128, "what it cost is not known");
 		return NAN;
 	}
-	most_frac = (1 - gpu->sm_clock_khz / highest) * (double)span.times->compute_ns / span.n /
-		    span.length_ns;
+	most_frac = lw_gpu_span_frac(
+		&span, (1 - gpu->sm_clock_khz / highest) * (double)span.times->compute_ns);
 	snprintf(text, 128,
 		"at most %.1f %% less, if all computing went at %.3g GHz; its error is not known",
 		100 * most_frac, highest / 1e6);

@@ -65,16 +65,17 @@ static int find(const struct lw_adviser *self, const struct lw_run *run,
 {
 	double copied_ns = (double)lw_intervals_length_ns(&copies->spans) / span->n;
 	double alone_ns = (double)lw_intervals_length_ns(&copies->alone) / span->n;
+	double most_frac = lw_gpu_span_frac(span, (double)lw_intervals_length_ns(&copies->alone));
 	char unit[3][LW_UNIT_TEXT_BYTES];
 
 	return lw_advise_bound(run, list, self->id,
-		(struct lw_bound){alone_ns / span->length_ns, span->rank->rank,
-			copies->longest_start_ns, copies->longest_ns},
+		(struct lw_bound){
+			most_frac, span->rank->rank, copies->longest_start_ns, copies->longest_ns},
 		"copies hold up the host: rank %d makes %.3g copies between host and device %s (%s, %s) whose call (%s) came back only when they were done, as for memory that is not pinned; for %s of that no kernel ran. Copy from pinned memory and go on meanwhile (torch: DataLoader(pin_memory=True), tensor.to(device, non_blocking=True)): at most %.1f %% less, its error is not known",
 		span->rank->rank, copies->n / span->n, span->each,
 		lw_bytes_format(copies->bytes / span->n, unit[0]), lw_ns_format(copied_ns, unit[1]),
 		copies->call ? copies->call : "of no known name", lw_ns_format(alone_ns, unit[2]),
-		100 * alone_ns / span->length_ns);
+		100 * most_frac);
 }
 
 static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)

@@ -6,7 +6,11 @@
 
 #include "analyzer/reconstruct/interval.h"
 
-enum { CLOSE_NS = 10000 }; /* from the end of a wait to the end of what was waited for */
+enum {
+	CLOSE_NS = 10000, /* from the end of a wait to the end of what was waited for */
+	WAKE_NS = 100000, /* so long after it a call that waited for it may come back */
+	MANY_SYNCS = 16,  /* that begin in other threads after the one that a gap follows */
+};
 
 struct work { /* a kernel or a copy */
 	int64_t start_ns, end_ns;
@@ -17,21 +21,24 @@ struct work { /* a kernel or a copy */
 
 struct entry { /* into an operation that nobody leaves before all have entered */
 	int64_t at_ns;
+	int32_t group;
 	bool is_last;
 };
 
 struct walk {
 	const struct lw_run *run;
 	const struct lw_gpu_span *span;
-	const int32_t *last;          /* of each group: index of the rank that came last, LW_NONE */
-	struct lw_gap_places *places; /* NULL: nobody asks where the host was */
+	const struct lw_gaps_asked *asked;
 	struct lw_intervals waits;    /* of the host */
 	lw_vec(struct entry) entries; /* of the rank, by time */
 	int64_t busy_ns;              /* until then something ran; INT64_MIN: nothing yet */
 	size_t wait;  /* the first that ends after the gap's begin, or just before */
+	size_t sync;  /* the first wait for the device that does not begin before the gap */
+	int32_t told; /* the last of those whose place is known */
 	size_t entry; /* the first that is not before the gap's end */
 	size_t hint;  /* of lw_gpu_span_has() */
 	size_t first; /* step in which the counted time that @hint is in began without a break */
+	size_t seen;  /* step before which all breaks are known */
 };
 
 static int by_time(const void *a, const void *b)
@@ -48,8 +55,8 @@ static int collect_entries(struct walk *walk)
 	const struct lw_batch *batch;
 
 	lw_vec_foreach (batch, &rank->batches) {
-		int32_t last = batch->group == LW_NONE ? LW_NONE : walk->last[batch->group];
-		struct entry entry = {lw_batch_wire(batch).start_ns, false};
+		int32_t last = batch->group == LW_NONE ? LW_NONE : walk->asked->last[batch->group];
+		struct entry entry = {lw_batch_wire(batch).start_ns, batch->group, false};
 
 		if (last == LW_NONE)
 			continue;
@@ -115,56 +122,68 @@ static void add_cost(
 	struct lw_gpu_idle *idle, struct walk *walk, enum lw_gap_cause cause, int64_t end_ns)
 {
 	double ns = (double)(end_ns - walk->busy_ns);
+	const struct entry *entry;
 
 	while (walk->entry < walk->entries.n && walk->entries.at[walk->entry].at_ns < end_ns)
 		walk->entry++;
-	if (walk->entry == walk->entries.n)
+	if (walk->entry == walk->entries.n) {
 		idle->free_ns[cause] += ns;
-	else if (walk->entries.at[walk->entry].is_last)
-		idle->held_ns[cause] += ns;
+		return;
+	}
+	entry = &walk->entries.at[walk->entry];
+	if (!entry->is_last)
+		return;
+	idle->held_ns[cause] += ns;
+	if (walk->asked->held_ns && cause == walk->asked->cause)
+		walk->asked->held_ns[entry->group] += ns / walk->span->n;
 }
 
-/* Of short gaps, which lie in one operator after another, what these are part of: forward, backward, optimizer. */
-static struct lw_host_where part_of(struct lw_host_where where)
-{
-	static const char backward[] =
-		"autograd::engine::evaluate_function"; /* then the operator */
-	const char *name = where.outermost ? where.outermost
-			   : where.within  ? where.within
-					   : where.in;
-
-	if (name && !strncmp(name, backward, sizeof(backward) - 1))
-		name = backward;
-	return (struct lw_host_where){.in = name};
-}
-
-/* Where the thread that launched what ended the gap was meanwhile. */
+/* Where the thread that launched what ended the gap was meanwhile, or while it waited before. */
 static int add_place(struct walk *walk, enum lw_gap_cause cause, struct lw_gap *gap, uint32_t tid)
 {
-	struct lw_gap_place *place, added = {.n = 1, .ns = (double)(gap->end_ns - gap->start_ns)};
+	struct lw_host_places *places = walk->asked->places;
+	int64_t start_ns = gap->start_ns, end_ns = gap->end_ns;
+	int status;
 
-	if (!walk->places || cause >= LW_GAP_AFTER_WAIT)
+	if (!places || cause != walk->asked->cause)
 		return LW_OK;
-	if (lw_host_ranges_find(
-		    &walk->places->ranges, gap->start_ns, gap->end_ns, tid, &gap->where) < 0)
-		return LW_ERR_NOMEM;
-	added.where = cause == LW_GAP_LAUNCHING ? part_of(gap->where) : gap->where;
-	lw_vec_foreach (place, &walk->places->of[cause])
-		if (place->where.in == added.where.in &&
-			place->where.within == added.where.within) {
-			place->n++;
-			place->ns += added.ns;
+	if (gap->sync != LW_NONE) {
+		if (gap->sync == walk->told)
 			return LW_OK;
-		}
-	return lw_vec_push(&walk->places->of[cause], added);
+		walk->told = gap->sync;
+		start_ns = walk->span->rank->gpu.syncs.at[gap->sync].start_ns;
+		end_ns = walk->span->rank->gpu.syncs.at[gap->sync].end_ns;
+	}
+	status = lw_host_ranges_find(&places->ranges, start_ns, end_ns, tid, &gap->where);
+	if (status == LW_OK)
+		status = lw_host_places_add(places, start_ns, end_ns, tid);
+	return status;
+}
+
+/* The wait for the device after which thread @tid launched what ended the gap before @end_ns; LW_NONE. */
+static int32_t sync_before(struct walk *walk, int64_t end_ns, uint32_t tid)
+{
+	const struct lw_gpu_rank *gpu = &walk->span->rank->gpu;
+
+	while (walk->sync < gpu->syncs.n && gpu->syncs.at[walk->sync].start_ns < walk->busy_ns)
+		walk->sync++;
+	for (size_t i = walk->sync; i > 0 && i + MANY_SYNCS > walk->sync; i--) {
+		const struct lw_gpu_sync *sync = &gpu->syncs.at[i - 1];
+
+		if (sync->op != LW_GPU_SYNC_STREAM_WAIT_EVENT && sync->tid == tid &&
+			sync->end_ns >= walk->busy_ns - CLOSE_NS &&
+			sync->end_ns <= walk->busy_ns + WAKE_NS && sync->end_ns <= end_ns)
+			return (int32_t)(i - 1);
+	}
+	return LW_NONE;
 }
 
 static int add_gap(struct lw_gpu_idle *idle, struct walk *walk, const struct work *work)
 {
-	const struct lw_gpu_rank *gpu = &walk->span->rank->gpu;
+	const struct lw_gpu_launch *launch;
 	int64_t gap_ns = work->start_ns - walk->busy_ns, wait_ns;
 	enum lw_gap_cause cause = gap_ns < LW_GAP_SHORT_NS ? LW_GAP_LAUNCHING : LW_GAP_AWAY;
-	struct lw_gap gap = {walk->busy_ns, work->start_ns, work->name, {0}};
+	struct lw_gap gap = {walk->busy_ns, work->start_ns, work->name, {0}, LW_NONE};
 	bool follows;
 
 	if (work->is_comm)
@@ -173,15 +192,18 @@ static int add_gap(struct lw_gpu_idle *idle, struct walk *walk, const struct wor
 		idle->n_unknown++;
 		return LW_OK;
 	}
-	if (gpu->launches.at[work->launch].start_ns <= walk->busy_ns)
+	launch = &walk->span->rank->gpu.launches.at[work->launch];
+	if (launch->start_ns <= walk->busy_ns)
 		return LW_OK; /* it waited for something on the device */
 	wait_ns = waited_ns(walk, work->start_ns, &follows);
-	if (2 * wait_ns >= gap_ns || (cause == LW_GAP_LAUNCHING && follows))
-		cause = LW_GAP_AFTER_WAIT;
+	if (2 * wait_ns >= gap_ns || (cause == LW_GAP_LAUNCHING && follows)) {
+		gap.sync = sync_before(walk, launch->start_ns, launch->tid);
+		cause = gap.sync == LW_NONE ? LW_GAP_AFTER_WAIT : LW_GAP_AFTER_SYNC;
+	}
 	idle->n[cause]++;
 	idle->ns[cause] += (double)gap_ns;
 	add_cost(idle, walk, cause, work->start_ns);
-	if (add_place(walk, cause, &gap, gpu->launches.at[work->launch].tid) < 0)
+	if (add_place(walk, cause, &gap, launch->tid) < 0)
 		return LW_ERR_NOMEM;
 	keep_longest(idle->longest[cause], gap);
 	return LW_OK;
@@ -209,27 +231,33 @@ static bool next_work(const struct lw_run *run, const struct lw_gpu_rank *gpu, s
 	return copy != NULL;
 }
 
-/* What lies before counted time is none of it: between two windows of a profiler nothing idles. */
+/* What lies before counted time is none of it: between two windows of a profiler, and before the first kernel, nothing
+ * idles. */
 static void leave_out_pause(struct walk *walk)
 {
 	const struct lw_gpu_span *span = walk->span;
 	const struct lw_step *steps = span->rank->steps.at;
+	int64_t from_ns = span->first_ns;
 
-	if (span->times == &span->rank->gpu.whole || walk->busy_ns == INT64_MIN)
+	if (walk->busy_ns == INT64_MIN)
 		return;
-	for (size_t s = walk->first; s < walk->hint; s++)
-		if (steps[s].excluded || steps[s].end_ns != steps[s + 1].start_ns)
-			walk->first = s + 1;
-	if (walk->busy_ns < steps[walk->first].start_ns)
-		walk->busy_ns = steps[walk->first].start_ns;
+	if (span->times != &span->rank->gpu.whole) {
+		for (; walk->seen < walk->hint; walk->seen++)
+			if (steps[walk->seen].excluded ||
+				steps[walk->seen].end_ns != steps[walk->seen + 1].start_ns)
+				walk->first = walk->seen + 1;
+		from_ns = steps[walk->first].start_ns;
+	}
+	if (walk->busy_ns < from_ns)
+		walk->busy_ns = from_ns;
 }
 
-int lw_gpu_gaps(const struct lw_run *run, const struct lw_gpu_span *span, const int32_t *last,
-	struct lw_gpu_idle *idle, struct lw_gap_places *places)
+int lw_gpu_gaps(const struct lw_run *run, const struct lw_gpu_span *span,
+	const struct lw_gaps_asked *asked, struct lw_gpu_idle *idle)
 {
 	const struct lw_gpu_rank *gpu = &span->rank->gpu;
 	struct walk walk = {
-		.run = run, .span = span, .last = last, .places = places, .busy_ns = INT64_MIN};
+		.run = run, .span = span, .asked = asked, .busy_ns = INT64_MIN, .told = LW_NONE};
 	size_t k = 0, c = 0, n_kernels = 0;
 	struct work work;
 	int status = collect_waits(&walk) | collect_entries(&walk) ? LW_ERR_NOMEM : LW_OK;
@@ -253,11 +281,4 @@ int lw_gpu_gaps(const struct lw_run *run, const struct lw_gpu_span *span, const 
 	lw_vec_free(&walk.waits);
 	lw_vec_free(&walk.entries);
 	return status;
-}
-
-void lw_gap_places_free(struct lw_gap_places *places)
-{
-	for (int i = 0; i < LW_GAP_AFTER_WAIT; i++)
-		lw_vec_free(&places->of[i]);
-	lw_host_ranges_free(&places->ranges);
 }

@@ -13,7 +13,7 @@
 #define LAPWING_ANALYZER_ADVISE_GPU_GAPS_H
 
 #include "analyzer/advise/gpu_span.h"
-#include "analyzer/advise/host_ranges.h"
+#include "analyzer/advise/host_places.h"
 
 enum {
 	LW_GAP_SHORT_NS =
@@ -21,13 +21,21 @@ enum {
 	LW_GAP_N_LONGEST = 8,
 };
 
-enum lw_gap_cause { LW_GAP_LAUNCHING, LW_GAP_AWAY, LW_GAP_AFTER_WAIT, LW_GAP_N_CAUSES };
+/* AFTER_SYNC: the host waited for the device, and launched only then. AFTER_WAIT: for gradients, or it is not known for what. */
+enum lw_gap_cause {
+	LW_GAP_LAUNCHING,
+	LW_GAP_AWAY,
+	LW_GAP_AFTER_SYNC,
+	LW_GAP_AFTER_WAIT,
+	LW_GAP_N_CAUSES
+};
 
 struct lw_gap {
 	int64_t start_ns, end_ns;
 	const char *name; /* of what ended it; NULL: there is no gap */
-	struct lw_host_where
-		where; /* of the host, where that was asked for; of struct lw_gap_places */
+	/* of the host, AFTER_SYNC: while it waited. Where that was asked for; of places->ranges */
+	struct lw_host_where where;
+	int32_t sync; /* AFTER_SYNC: index into rank->gpu.syncs; else LW_NONE */
 };
 
 struct lw_gpu_idle { /* of one rank, in counted steps */
@@ -39,24 +47,22 @@ struct lw_gpu_idle { /* of one rank, in counted steps */
 	uint64_t n_unknown;                                       /* the launch was not recorded */
 };
 
-struct lw_gap_place { /* gaps while the host was there; of short ones .in is what all else was in */
-	struct lw_host_where where;
-	double n, ns;
-};
-
-struct lw_gap_places {                /* where the host was in gaps, by cause; of one rank */
-	struct lw_host_ranges ranges; /* lw_host_ranges_load() */
-	lw_vec(struct lw_gap_place) of[LW_GAP_AFTER_WAIT];
+struct lw_gaps_asked {
+	enum lw_gap_cause cause;
+	/* of each group: index of the rank that came last, LW_NONE = not known */
+	const int32_t *last;
+	/* of each group, a step: what whoever came last idled before; NULL: nobody asks */
+	double *held_ns;
+	/* loaded, of the rank; filled with where the host was in gaps of that cause (AFTER_SYNC: while it waited);
+	 * NULL: nobody asks */
+	struct lw_host_places *places;
 };
 
 /**
  * lw_gpu_gaps() - those of the rank of @span.
- * @last: of each group the index of the rank that came last, LW_NONE = not known
- * @places: in which its ranges are; filled. NULL: nobody asks
  * Return: LW_OK or LW_ERR_NOMEM.
  */
-int lw_gpu_gaps(const struct lw_run *run, const struct lw_gpu_span *span, const int32_t *last,
-	struct lw_gpu_idle *ret_idle, struct lw_gap_places *places);
-void lw_gap_places_free(struct lw_gap_places *places);
+int lw_gpu_gaps(const struct lw_run *run, const struct lw_gpu_span *span,
+	const struct lw_gaps_asked *asked, struct lw_gpu_idle *ret_idle);
 
 #endif /* LAPWING_ANALYZER_ADVISE_GPU_GAPS_H */

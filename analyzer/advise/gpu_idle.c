@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpu_idle.c - a GPU that has nothing to do because the host launches late: for launching itself takes longer than the
- * kernels, or because the host does something else for long, such as waiting for input. See gpu_gaps.h for what counts.
+ * kernels, or because the host does something else for long, such as waiting for input, or because it waited for the GPU
+ * first. See gpu_gaps.h for what counts.
  *
  * Ranks leave an operation together: what a GPU idled before one that another rank came to later cost nobody anything. Gained
- * is at most what whoever came last idled before it; of all ranks that is added up.
+ * is at most what whoever came last idled before it, added up from operation to operation (gpu_chain.h).
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/advise/gpu_chain.h"
 #include "analyzer/advise/gpu_gaps.h"
 #include "analyzer/kernel_text.h"
 #include "base/units.h"
 
-#define WORTH_FRAC 0.05 /* of a step */
+#define WORTH_FRAC    0.05 /* of a step */
+#define KERNELS_A_GAP 3
+#define KERNEL_OF_GAP 5 /* so many times as long at most */
 
 struct found { /* of one cause, over all ranks */
 	struct lw_gpu_span
@@ -26,8 +30,8 @@ struct found { /* of one cause, over all ranks */
 	uint32_t n_alike,
 		n_known; /* ranks whose GPU idles so for as much of its step as is worth telling; all */
 	uint64_t n_unknown;
-	bool has_held;               /* gain_ns: it is known who came last to operations */
-	struct lw_gap_places places; /* of that rank */
+	bool has_held;                /* gain_ns: it is known who came last to operations */
+	struct lw_host_places places; /* of that rank, in those gaps */
 };
 
 static double cost_ns(
@@ -36,26 +40,28 @@ static double cost_ns(
 	return (idle->held_ns[cause] + idle->free_ns[cause]) / span->n;
 }
 
-static int search_ranks(
-	const struct lw_run *run, enum lw_gap_cause cause, const int32_t *last, struct found *ret)
+/* What each rank idles, and of all of them what the run can gain by it. */
+static int look_at_ranks(const struct lw_run *run, const struct lw_gaps_asked *asked,
+	double *free_ns, struct found *ret)
 {
 	const struct lw_rank *rank;
-	struct lw_gpu_span span;
-	double held_ns = 0, free_ns = 0, sum_ns = 0;
 	struct lw_gpu_idle idle;
+	struct lw_gpu_span span;
+	double sum_ns = 0;
 
-	*ret = (struct found){0};
 	lw_vec_foreach (rank, &run->ranks) {
+		enum lw_gap_cause cause = asked->cause;
+
 		if (!lw_gpu_span(run, rank, &span))
 			continue;
-		if (lw_gpu_gaps(run, &span, last, &idle, NULL) < 0)
+		if (lw_gpu_gaps(run, &span, asked, &idle) < 0)
 			return LW_ERR_NOMEM;
 		ret->n_unknown += idle.n_unknown;
 		ret->n_known++;
 		ret->n_alike += idle.ns[cause] >= WORTH_FRAC * span.n * span.length_ns;
+		ret->has_held |= idle.held_ns[cause] > 0;
 		sum_ns += span.length_ns;
-		held_ns += idle.held_ns[cause] / span.n;
-		free_ns = fmax(free_ns, idle.free_ns[cause] / span.n);
+		free_ns[rank - run->ranks.at] = idle.free_ns[cause] / span.n;
 		if (cost_ns(&span, &idle, cause) > 0 &&
 			(!ret->span.rank || cost_ns(&span, &idle, cause) >
 						    cost_ns(&ret->span, &ret->idle, cause))) {
@@ -64,24 +70,42 @@ static int search_ranks(
 		}
 	}
 	ret->length_ns = ret->n_known ? sum_ns / ret->n_known : 0;
-	ret->has_held = held_ns > 0;
-	ret->gain_ns = fmin(held_ns + free_ns, ret->length_ns);
-	if (ret->gain_ns < WORTH_FRAC * ret->length_ns)
-		ret->span.rank = NULL;
 	return LW_OK;
 }
 
-/* Where the host of the rank that is named was in its gaps. */
-static int search_places(const struct lw_run *run, const int32_t *last, struct found *found)
+static int search_ranks(
+	const struct lw_run *run, enum lw_gap_cause cause, const int32_t *last, struct found *ret)
 {
+	double *held_ns = calloc(run->groups.n + 1, sizeof(*held_ns));
+	double *free_ns = calloc(run->ranks.n + 1, sizeof(*free_ns));
+	struct lw_gaps_asked asked = {cause, last, held_ns, NULL};
+	int status = held_ns && free_ns
+			     ? look_at_ranks(run, &asked, free_ns, ret)
+			     : lw_fail(LW_ERR_NOMEM, "no memory for %zu operations", run->groups.n);
+
+	if (status == LW_OK)
+		status = lw_gpu_chain_gain(run, last, held_ns, free_ns, &ret->gain_ns);
+	ret->gain_ns = fmin(ret->gain_ns, ret->length_ns);
+	if (ret->gain_ns < WORTH_FRAC * ret->length_ns)
+		ret->span.rank = NULL;
+	free(held_ns);
+	free(free_ns);
+	return status;
+}
+
+/* Where the host of the rank that is named was in its gaps. */
+static int search_places(
+	const struct lw_run *run, enum lw_gap_cause cause, const int32_t *last, struct found *found)
+{
+	struct lw_gaps_asked asked = {cause, last, NULL, &found->places};
 	struct lw_gpu_idle idle;
 	int status;
 
 	if (!found->span.rank)
 		return LW_OK;
-	status = lw_host_ranges_load(run, found->span.rank, &found->places.ranges);
+	status = lw_host_places_load(run, found->span.rank, &found->places);
 	if (status == LW_OK)
-		status = lw_gpu_gaps(run, &found->span, last, &idle, &found->places);
+		status = lw_gpu_gaps(run, &found->span, &asked, &idle);
 	if (status == LW_OK)
 		found->idle = idle;
 	return status;
@@ -101,94 +125,38 @@ static int search(const struct lw_run *run, enum lw_gap_cause cause, struct foun
 		last[g] = lw_group_last(run, &run->groups.at[g], &late_ns);
 	status = search_ranks(run, cause, last, ret);
 	if (status == LW_OK)
-		status = search_places(run, last, ret);
+		status = search_places(run, cause, last, ret);
 	free(last);
 	return status;
 }
 
-/* Of how many ranks, and what of it counts. */
-static const char *others_text(const struct lw_run *run, const struct found *found, char text[192])
+enum { OTHERS_BYTES = 320 };
+
+/* What is gained at most, of how many ranks, and what of it counts. */
+static const char *others_text(const struct lw_run *run, const struct found *found,
+	enum lw_gap_cause cause, char text[OTHERS_BYTES])
 {
+	double own_ns = cost_ns(&found->span, &found->idle, cause);
+	char unit[2][LW_UNIT_TEXT_BYTES];
 	int n = 0;
 
 	text[0] = '\0';
+	if (found->gain_ns > 1.01 * own_ns)
+		n = snprintf(text, OTHERS_BYTES,
+			", added up over the ranks that come last in turn: %s of %s",
+			lw_ns_format(found->gain_ns, unit[0]),
+			lw_ns_format(found->length_ns, unit[1]));
 	if (found->n_alike > 1)
-		n = snprintf(text, 192, "; %u of %u ranks idle so for %.0f %% of the time or more",
-			found->n_alike, found->n_known, 100 * WORTH_FRAC);
+		n += snprintf(text + n, OTHERS_BYTES - (size_t)n,
+			"; %u of %u ranks idle so for %.0f %% of the time or more", found->n_alike,
+			found->n_known, 100 * WORTH_FRAC);
 	if (found->has_held)
-		snprintf(text + n, 192 - (size_t)n,
+		snprintf(text + n, OTHERS_BYTES - (size_t)n,
 			"; only what a rank idles before operations that it comes last to counts");
 	else if (run->size > 1)
-		snprintf(text + n, 192 - (size_t)n,
+		snprintf(text + n, OTHERS_BYTES - (size_t)n,
 			"; how much of that other ranks would be waited for instead is not known");
 	return text;
-}
-
-/* ---- where the host was -------------------------------------------------------------------------------- */
-
-enum { MOST_PLACES = 3, PLACES_BYTES = 640 };
-#define WORTH_NAMING_FRAC 0.05 /* of the idle time */
-
-struct host { /* in the gaps of one cause */
-	char text
-		[PLACES_BYTES]; /* "in A (in B) for 12 ms a step, in C for 3 ms"; "" = nothing is known */
-	bool is_known;          /* for half of the idle time, or more */
-	bool is_loader, is_ddp; /* where it was most: at input; at the buffers that DDP sends */
-};
-
-static bool is_loader(const char *name)
-{
-	return name && (strcasestr(name, "dataloader") || strcasestr(name, "data_loader") ||
-			       strcasestr(name, "datapipe"));
-}
-
-/* Before a forward pass DDP sends rank 0's buffers to the others: all in one piece, which is made and taken apart. */
-static bool is_ddp_buffers(const struct lw_host_where *where)
-{
-	return where->within && strstr(where->within, "DistributedDataParallel.forward") &&
-	       (strstr(where->in, "flatten_dense_tensors") || strstr(where->in, "broadcast"));
-}
-
-static const struct lw_gap_place *next_place(const struct lw_gap_places *places,
-	enum lw_gap_cause cause, const struct lw_gap_place *before)
-{
-	const struct lw_gap_place *place, *most = NULL;
-
-	lw_vec_foreach (place, &places->of[cause])
-		if (place->where.in &&
-			(!before || place->ns < before->ns ||
-				(place->ns <= before->ns && place > before)) &&
-			(!most || place->ns > most->ns))
-			most = place;
-	return most;
-}
-
-static void look_at_host(const struct found *found, enum lw_gap_cause cause, struct host *ret)
-{
-	const struct lw_gap_place *place = NULL, *one;
-	double whole_ns = found->idle.ns[cause], known_ns = 0;
-	size_t n = 0;
-
-	*ret = (struct host){0};
-	lw_vec_foreach (one, &found->places.of[cause])
-		known_ns += one->where.in ? one->ns : 0;
-	ret->is_known = known_ns > 0 && 2 * known_ns >= whole_ns;
-	for (int i = 0; i < MOST_PLACES && n < PLACES_BYTES; i++) {
-		char where[LW_HOST_WHERE_BYTES], length[LW_UNIT_TEXT_BYTES];
-
-		place = next_place(&found->places, cause, place);
-		if (!place || place->ns < WORTH_NAMING_FRAC * whole_ns)
-			break;
-		if (i == 0) {
-			ret->is_loader = is_loader(place->where.in) ||
-					 is_loader(place->where.within) ||
-					 is_loader(place->where.outermost);
-			ret->is_ddp = is_ddp_buffers(&place->where);
-		}
-		n += (size_t)snprintf(ret->text + n, PLACES_BYTES - n, "%sin %s for %s",
-			i ? ", " : "", lw_host_where_text(&place->where, where),
-			lw_ns_format(place->ns / found->span.n, length));
-	}
 }
 
 /* ---- what is said ------------------------------------------------------------------------------------ */
@@ -201,26 +169,53 @@ static struct lw_bound bound_of(const struct found *found, enum lw_gap_cause cau
 		longest->start_ns, longest->end_ns - longest->start_ns};
 }
 
+/* "once a step", "12 times a step" */
+static const char *count_text(const struct lw_gpu_span *span, double n, char text[48])
+{
+	n /= span->n;
+	if (fabs(n - 1) < 0.005)
+		snprintf(text, 48, "once %s", span->each);
+	else
+		snprintf(text, 48, n < 99.5 ? "%.3g times %s" : "%.0f times %s", n, span->each);
+	return text;
+}
+
+/* Launching is what it is where the GPU waits after every few kernels, and for about as long as they take. */
+static bool is_launch_bound(const struct lw_gpu_idle *idle)
+{
+	double n = idle->n[LW_GAP_LAUNCHING];
+
+	return idle->n_kernels <= KERNELS_A_GAP * n &&
+	       idle->kernel_ns / idle->n_kernels <= KERNEL_OF_GAP * idle->ns[LW_GAP_LAUNCHING] / n;
+}
+
 static int find_launching(const struct lw_adviser *self, const struct lw_run *run,
-	struct lw_advice_list *list, const struct found *found)
+	struct lw_advice_list *list, struct found *found)
 {
 	const struct lw_gpu_span *span = &found->span;
 	const struct lw_gpu_idle *idle = &found->idle;
-	char unit[4][LW_UNIT_TEXT_BYTES], kernels[96] = "", others[192];
-	struct host host;
+	char unit[4][LW_UNIT_TEXT_BYTES], kernels[96] = "", others[OTHERS_BYTES], count[48];
+	struct lw_host_said host;
 
-	look_at_host(found, LW_GAP_LAUNCHING, &host);
+	if (lw_host_places_tell(&found->places, span->n, true, &host) < 0)
+		return LW_ERR_NOMEM;
 	if (idle->n_kernels > 0)
 		snprintf(kernels, sizeof(kernels), "; kernels that compute take %s each, %.0f %s",
 			lw_ns_format(idle->kernel_ns / idle->n_kernels, unit[2]),
 			idle->n_kernels / span->n, span->each);
 	return lw_advise_bound(run, list, self->id, bound_of(found, LW_GAP_LAUNCHING),
-		"launches come late: the GPU of rank %d waits for the host to launch: %.0f times %s nothing ran for %s on average, and the next kernel was launched only then, %s in all%s%s%s. Launch less often: CUDA graphs (torch.compile(mode=\"reduce-overhead\"), torch.cuda.CUDAGraph), fused optimizers (fused=True, foreach=True), a larger batch: at most %.1f %% less%s; its error is not known; recording itself makes launches slower",
-		span->rank->rank, idle->n[LW_GAP_LAUNCHING] / span->n, span->each,
+		"launches come late: the GPU of rank %d waits for the host to launch: %s nothing ran for %s on average, and the next kernel was launched only then, %s in all%s%s%s. %s: at most %.1f %% less%s; its error is not known; recording itself makes launches slower",
+		span->rank->rank, count_text(span, idle->n[LW_GAP_LAUNCHING], count),
 		lw_ns_format(idle->ns[LW_GAP_LAUNCHING] / idle->n[LW_GAP_LAUNCHING], unit[0]),
 		lw_ns_format(idle->ns[LW_GAP_LAUNCHING] / span->n, unit[1]), kernels,
 		*host.text ? "; meanwhile the host was " : "", host.text,
-		100 * found->gain_ns / found->length_ns, others_text(run, found, others));
+		is_launch_bound(idle)
+			? "Launch less often: CUDA graphs (torch.compile(mode=\"reduce-overhead\"), torch.cuda.CUDAGraph), fused optimizers (fused=True, foreach=True), a larger batch"
+		: *host.text
+			? "Look at what the host does there between launches"
+			: "Look at what the host does between these launches: no range names it",
+		100 * found->gain_ns / found->length_ns,
+		others_text(run, found, LW_GAP_LAUNCHING, others));
 }
 
 static int advise_launching(
@@ -238,8 +233,8 @@ static int advise_launching(
 				"why GPUs were idle %llu times cannot be told: the calls that launched what came next were not recorded",
 				(unsigned long long)found.n_unknown);
 	}
-	lw_gap_places_free(&found.places);
-	lw_gap_places_free(&away.places);
+	lw_host_places_free(&found.places);
+	lw_host_places_free(&away.places);
 	return status;
 }
 
@@ -261,53 +256,113 @@ static const char *at_text(
 	return text;
 }
 
-static const char remedy_loader[] =
-	"Look at the loader first (torch: DataLoader with more num_workers, persistent_workers, prefetch_factor)";
-
-/* What it was at, and what to do about it. */
-static const char *away_text(const struct host *host, char text[PLACES_BYTES + 384])
+/* "that is 29.6 of the 50.1 ms", where it is not all. */
+static const char *share_text(const struct found *found, double ns, double all_ns, char text[96])
 {
-	static const char guess[] =
-		"the next batch of input that is not there yet, other work of Python, or collecting garbage";
+	char unit[2][LW_UNIT_TEXT_BYTES];
 
-	if (!*host->text)
-		snprintf(text, PLACES_BYTES + 384, "%s. %s", guess, remedy_loader);
-	else if (!host->is_known)
-		snprintf(text, PLACES_BYTES + 384, "it was %s; the rest no range names: %s. %s",
-			host->text, guess, remedy_loader);
+	text[0] = '\0';
+	if (ns < 0.95 * all_ns)
+		snprintf(text, 96, " (%s of the %s)", lw_ns_format(ns / found->span.n, unit[0]),
+			lw_ns_format(all_ns / found->span.n, unit[1]));
+	return text;
+}
+
+/* What it was at, and what to do about it. A loader is to blame where its ranges cover most, or nothing is known at all. */
+static const char *away_text(const struct found *found, const struct lw_host_said *host,
+	char text[LW_HOST_SAID_BYTES + 448])
+{
+	static const char loader[] =
+		"(torch: DataLoader with more num_workers, persistent_workers, prefetch_factor)";
+	static const char python[] = "other work of Python, or collecting garbage";
+	const int bytes = LW_HOST_SAID_BYTES + 448;
+	char share[96];
+
+	if (!*host->text && !found->places.has_loader)
+		snprintf(text, (size_t)bytes,
+			"the next batch of input that is not there yet, %s. Look at the loader first %s",
+			python, loader);
+	else if (!*host->text)
+		snprintf(text, (size_t)bytes,
+			"it was in no range, nor in one of the loader's, though there are such: %s. Ranges around what it does (NVTX, lapwing_range_push()) would tell",
+			python);
+	else if (2 * host->loader_ns >= host->all_ns)
+		snprintf(text, (size_t)bytes, "it was %s. Look at the loader first%s %s",
+			host->text, share_text(found, host->loader_ns, host->all_ns, share),
+			loader);
+	else if (host->is_most_ddp)
+		snprintf(text, (size_t)bytes,
+			"it was %s. In flattening and unflattening, DDP packs and unpacks the buffers that it sends before a forward pass%s: fewer of them, or broadcast_buffers=False where ranks may differ in them",
+			host->text, share_text(found, host->ddp_ns, host->all_ns, share));
+	else if (2 * host->known_ns >= host->all_ns)
+		snprintf(text, (size_t)bytes, "it was %s. Look there first", host->text);
 	else
-		snprintf(text, PLACES_BYTES + 384, "it was %s. %s", host->text,
-			host->is_loader ? remedy_loader
-			: host->is_ddp
-				? "There DDP packs and unpacks the buffers that it sends before a forward pass: fewer of them, or broadcast_buffers=False where ranks may differ in them"
-				: "Look there first");
+		snprintf(text, (size_t)bytes,
+			"it was %s. Most of it no range names: ranges around what the host does (NVTX, lapwing_range_push()) would tell",
+			host->text);
 	return text;
 }
 
 static int advise_away(
 	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
 {
-	char unit[2][LW_UNIT_TEXT_BYTES], name[LW_KERNEL_TEXT_BYTES], others[192], at[128];
-	char away[PLACES_BYTES + 384];
-	struct host host;
+	char unit[2][LW_UNIT_TEXT_BYTES], name[LW_KERNEL_TEXT_BYTES], others[OTHERS_BYTES], at[128];
+	char away[LW_HOST_SAID_BYTES + 448], count[48];
+	struct lw_host_said host;
 	struct found found;
 	int status = search(run, LW_GAP_AWAY, &found);
 	const struct lw_gpu_span *span = &found.span;
 	const struct lw_gap *longest = &found.idle.longest[LW_GAP_AWAY][0];
 
-	if (status == LW_OK && span->rank) {
-		look_at_host(&found, LW_GAP_AWAY, &host);
+	if (status == LW_OK && span->rank)
+		status = lw_host_places_tell(&found.places, span->n, false, &host);
+	if (status == LW_OK && span->rank)
 		status = lw_advise_bound(run, list, self->id, bound_of(&found, LW_GAP_AWAY),
-			"the host is away: the GPU of rank %d waits for a host that does something else: %.2g times %s nothing ran for %.0f ms or longer, and nothing was launched, %s in all (the longest %s, %s, before %.80s): %s: at most %.1f %% less%s; its error is not known",
-			span->rank->rank, found.idle.n[LW_GAP_AWAY] / span->n, span->each,
+			"the host is away: the GPU of rank %d waits for a host that does something else: %s nothing ran for %.0f ms or longer, and nothing was launched, %s in all (the longest %s, %s, before %.80s): %s: at most %.1f %% less%s; its error is not known",
+			span->rank->rank, count_text(span, found.idle.n[LW_GAP_AWAY], count),
 			LW_GAP_SHORT_NS / 1e6,
 			lw_ns_format(found.idle.ns[LW_GAP_AWAY] / span->n, unit[0]),
 			lw_ns_format((double)(longest->end_ns - longest->start_ns), unit[1]),
 			at_text(run, span->rank, longest->start_ns, at),
-			lw_kernel_text(longest->name, name), away_text(&host, away),
-			100 * found.gain_ns / found.length_ns, others_text(run, &found, others));
-	}
-	lw_gap_places_free(&found.places);
+			lw_kernel_text(longest->name, name), away_text(&found, &host, away),
+			100 * found.gain_ns / found.length_ns,
+			others_text(run, &found, LW_GAP_AWAY, others));
+	lw_host_places_free(&found.places);
+	return status;
+}
+
+/* The call that waited before the longest of the gaps. */
+static const char *call_of(const struct lw_run *run, const struct found *found)
+{
+	const struct lw_gpu_rank *gpu = &found->span.rank->gpu;
+	int32_t sync = found->idle.longest[LW_GAP_AFTER_SYNC][0].sync;
+	int32_t launch = sync == LW_NONE ? LW_NONE : gpu->syncs.at[sync].launch;
+	uint32_t name = launch == LW_NONE ? UINT32_MAX : gpu->launches.at[launch].name;
+
+	return name == UINT32_MAX ? "a call of no known name" : run->gpu.names.at[name].name;
+}
+
+static int advise_wait(
+	const struct lw_adviser *self, struct lw_run *run, struct lw_advice_list *list)
+{
+	char unit[2][LW_UNIT_TEXT_BYTES], others[OTHERS_BYTES], count[48];
+	struct lw_host_said host;
+	struct found found;
+	int status = search(run, LW_GAP_AFTER_SYNC, &found);
+	const struct lw_gpu_span *span = &found.span;
+	const double n = found.idle.n[LW_GAP_AFTER_SYNC], ns = found.idle.ns[LW_GAP_AFTER_SYNC];
+
+	if (status == LW_OK && span->rank)
+		status = lw_host_places_tell(&found.places, span->n, false, &host);
+	if (status == LW_OK && span->rank)
+		status = lw_advise_bound(run, list, self->id, bound_of(&found, LW_GAP_AFTER_SYNC),
+			"the host waits for the device before it launches: rank %d waits until its GPU is done (%.80s) and launches what comes next only then; %s nothing ran after such a wait, for %s on average, %s in all%s%s. Launch first and wait later, or do not wait (torch: .item(), .cpu(), print() of a tensor, torch.cuda.synchronize()): at most %.1f %% less%s; its error is not known",
+			span->rank->rank, call_of(run, &found), count_text(span, n, count),
+			lw_ns_format(ns / n, unit[0]), lw_ns_format(ns / span->n, unit[1]),
+			*host.text ? "; it waited " : "", host.text,
+			100 * found.gain_ns / found.length_ns,
+			others_text(run, &found, LW_GAP_AFTER_SYNC, others));
+	lw_host_places_free(&found.places);
 	return status;
 }
 
@@ -337,7 +392,7 @@ static int find_places(
 		lw_host_where_text(&gap->where, place.host);
 		status = lw_vec_push(&ret->at, place);
 	}
-	lw_gap_places_free(&found.places);
+	lw_host_places_free(&found.places);
 	return status;
 }
 
@@ -349,6 +404,11 @@ static int places_of_launching(const struct lw_run *run, struct lw_idle_places *
 static int places_of_away(const struct lw_run *run, struct lw_idle_places *ret)
 {
 	return find_places(run, LW_GAP_AWAY, ret);
+}
+
+static int places_of_wait(const struct lw_run *run, struct lw_idle_places *ret)
+{
+	return find_places(run, LW_GAP_AFTER_SYNC, ret);
 }
 
 const struct lw_adviser lw_adviser_gpu_idle = {
@@ -377,4 +437,18 @@ const struct lw_adviser lw_adviser_gpu_host = {
 		"What was launched needs what the host computed meanwhile; or the host was at something that is there only while it is recorded.",
 	.check =
 		"`lapwing tui`, timeline, v and . go through kernels: each says when it was launched, and in which ranges of its thread.",
+};
+
+const struct lw_adviser lw_adviser_gpu_wait = {
+	.id = "gpu.wait",
+	.title = "A GPU that waits for a host that waited for it",
+	.run = advise_wait,
+	.places = places_of_wait,
+	.needs_no_replay = true,
+	.assumes =
+		"Where the host waited for the device and what came next was launched only then, it would have run at once, had it been launched before the wait.",
+	.wrong_if =
+		"What is launched after the wait needs the value that was waited for: then only a longer way round, such as keeping the value on the device, saves the wait.",
+	.check =
+		"Take the wait out, record that run too, and compare the two with `lapwing report`.",
 };

@@ -18,6 +18,7 @@ struct lw_gpu_span {
 	const struct lw_gpu_times *times; /* sums over n */
 	double n;                         /* steps; 1 where there are none */
 	double length_ns;                 /* of one */
+	int64_t first_ns, last_ns;        /* of one without steps: when kernels ran */
 	const char *each;                 /* "a step", "in what was recorded" */
 };
 
@@ -25,7 +26,13 @@ struct lw_gpu_span {
 bool lw_gpu_span(
 	const struct lw_run *run, const struct lw_rank *rank, struct lw_gpu_span *ret_span);
 
-/** lw_gpu_span_has() - @at_ns is in what is counted of @rank. @hint: 0 at first; then it is quick for ascending times. */
+/**
+ * lw_gpu_span_has() - @at_ns is in what is counted of @rank: without steps, from its first kernel to the end of its last.
+ * @hint: 0 at first; then it is quick for ascending times.
+ */
 bool lw_gpu_span_has(const struct lw_gpu_span *span, int64_t at_ns, size_t *hint);
+
+/** lw_gpu_span_frac() - what @ns, a sum over all that counts, is of it: at most 1, for no run gains more than it took. */
+double lw_gpu_span_frac(const struct lw_gpu_span *span, double ns);
 
 #endif /* LAPWING_ANALYZER_ADVISE_GPU_SPAN_H */

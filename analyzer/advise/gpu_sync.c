@@ -26,6 +26,7 @@ static int find_lost(const struct lw_adviser *self, const struct lw_run *run,
 {
 	double lost_ns = (double)span->times->sync_lost_ns / span->n;
 	double exposed_ns = (double)span->times->exposed_ns / span->n;
+	double most_frac = lw_gpu_span_frac(span, (double)span->times->sync_lost_ns);
 	const struct lw_gpu_lost *longest = longest_of(run, span->rank);
 	char unit[3][LW_UNIT_TEXT_BYTES], text[LW_GPU_TEXT_BYTES], thread[32] = "";
 
@@ -37,12 +38,12 @@ static int find_lost(const struct lw_adviser *self, const struct lw_run *run,
 			"no rank loses %.0f %% of a step of overlap, or more, to waiting for the device",
 			100 * LW_GPU_WORTH_FRAC);
 	return lw_advise_bound(run, list, self->id,
-		(struct lw_bound){lost_ns / span->length_ns, span->rank->rank, longest->start_ns,
+		(struct lw_bound){most_frac, span->rank->rank, longest->start_ns,
 			longest->end_ns - longest->start_ns},
 		"overlap is lost to synchronisation: rank %d waits for its device (%s%s) and only then launches what computes next; %s of the %s of exposed communication %s had nothing beside it for that. Launch first and wait later, or do not wait (torch: .item(), .cpu(), print() of a tensor, torch.cuda.synchronize()): at most %.1f %% less (%s %s), its error is not known. The longest: %.400s",
 		span->rank->rank, lw_gpu_lost_call(run, longest), thread,
 		lw_ns_format(lost_ns, unit[0]), lw_ns_format(exposed_ns, unit[1]), span->each,
-		100 * lost_ns / span->length_ns, lw_ns_format(lost_ns, unit[2]), span->each,
+		100 * most_frac, lw_ns_format(lost_ns, unit[2]), span->each,
 		lw_gpu_lost_text(run, longest, text));
 }
 
@@ -103,7 +104,7 @@ static int advise_stream(
 	const struct lw_gpu_stream *stream;
 	const struct lw_rank *rank;
 	struct lw_gpu_span span;
-	double frac, exposed_ns;
+	double frac, exposed_ns, most_frac;
 	char unit[2][LW_UNIT_TEXT_BYTES];
 
 	lw_vec_foreach (rank, &run->ranks) {
@@ -111,17 +112,16 @@ static int advise_stream(
 			continue;
 		stream = shared_stream(rank, &frac);
 		exposed_ns = (double)span.times->exposed_ns / span.n;
+		most_frac = lw_gpu_span_frac(&span, (double)span.times->exposed_ns);
 		if (!stream || frac < SHARED_FRAC ||
 			exposed_ns < LW_GPU_WORTH_FRAC * span.length_ns)
 			continue;
 		return lw_advise_bound(run, list, self->id,
-			(struct lw_bound){exposed_ns / span.length_ns, rank->rank, LW_NS_UNKNOWN,
-				LW_NS_UNKNOWN},
+			(struct lw_bound){most_frac, rank->rank, LW_NS_UNKNOWN, LW_NS_UNKNOWN},
 			"communication runs on a stream that computes: on rank %d, %.0f %% of the time in kernels of NCCL is on stream %u, beside %s of kernels that compute, and there one waits for the other. Give it a stream of its own (torch: async_op=True, or DistributedDataParallel, whose collectives have one): at most %.1f %% less (the %s %s that are exposed), its error is not known",
 			rank->rank, 100 * frac, stream->stream,
 			lw_ns_format((double)stream->class_ns[LW_GPU_COMPUTE], unit[0]),
-			100 * exposed_ns / span.length_ns, lw_ns_format(exposed_ns, unit[1]),
-			span.each);
+			100 * most_frac, lw_ns_format(exposed_ns, unit[1]), span.each);
 	}
 	return LW_OK;
 }

@@ -108,6 +108,20 @@ static const char *setting_line(const struct lw_advice_list *list, char text[LW_
 	return text;
 }
 
+/* A late rank, where without it the step would come by more than by anything that can be set. NULL: there is none. */
+static const struct lw_advice *late_beside(const struct lw_advice_list *list)
+{
+	const struct lw_advice *advice;
+
+	lw_vec_foreach (advice, &list->advice)
+		if (!strcmp(advice->id, lw_adviser_straggler.id))
+			return lw_advise_is_advised(list) && list->advice.at[0].gain_frac.value >=
+								     advice->gain_frac.value
+				       ? NULL
+				       : advice;
+	return NULL;
+}
+
 /* @line, and what is found: behind it, where @is_advice, else first. Return: @text. */
 static const char *with_found(const struct lw_advice_list *list, bool is_advice, const char *line,
 	char text[LW_ADVICE_TEXT_BYTES])
@@ -127,6 +141,13 @@ static const char *with_found(const struct lw_advice_list *list, bool is_advice,
 	return text;
 }
 
+/* "3.1 % less (1.0 to 5.2)" */
+static void append_gain(const struct lw_advice *advice, char *text, size_t size, size_t *n)
+{
+	append(text, size, n, "%.1f %% less (%.1f to %.1f)", 100 * advice->gain_frac.value,
+		100 * advice->gain_frac.low, 100 * advice->gain_frac.high);
+}
+
 const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])
 {
 	char line[LW_ADVICE_TEXT_BYTES];
@@ -134,11 +155,19 @@ const char *lw_advise_top_line(const struct lw_advice_list *list, char text[LW_A
 	return with_found(list, lw_advise_is_advised(list), setting_line(list, line), text);
 }
 
-/* "3.1 % less (1.0 to 5.2)" */
-static void append_gain(const struct lw_advice *advice, char *text, size_t size, size_t *n)
+const char *lw_advise_change_line(
+	const struct lw_advice_list *list, char text[LW_ADVICE_TEXT_BYTES])
 {
-	append(text, size, n, "%.1f %% less (%.1f to %.1f)", 100 * advice->gain_frac.value,
-		100 * advice->gain_frac.low, 100 * advice->gain_frac.high);
+	const struct lw_advice *late = late_beside(list);
+	char line[LW_ADVICE_TEXT_BYTES], said[LW_ADVICE_TEXT_BYTES];
+	size_t n = 0;
+
+	if (!late)
+		return lw_advise_top_line(list, text);
+	append(said, sizeof(said), &n, "%s ", late->lead);
+	append_gain(late, said, sizeof(said), &n);
+	append(said, sizeof(said), &n, " (%s); settings: %s", late->id, setting_line(list, line));
+	return with_found(list, true, said, text);
 }
 
 static void append_sets(const struct lw_advice *advice, char *text, size_t size, size_t *n)

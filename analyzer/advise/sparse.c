@@ -45,8 +45,11 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 		return LW_OK;
 	if (!find_hop(replay, &hop))
 		return lw_advise_note(list, self->id,
-			"below which density top-k pays cannot be told: the operations of this run are of one size, so latency and bandwidth are not told apart. `lapwing record --probe` measures both%s",
-			replay->is_ddp ? LW_FIT_TORCH_PROBE : "");
+			"below which density top-k pays cannot be told: the operations of this run are of one size, so latency and bandwidth are not told apart%s%s",
+			replay->probe == LW_FIT_PROBE_NONE
+				? ""
+				: ". `lapwing record --probe` measures both",
+			replay->probe == LW_FIT_PROBE_SCRIPT ? LW_FIT_TORCH_PROBE : "");
 	lw_advise_hosts(run, &n_hosts, &n_per_host);
 	job.topology = (struct lw_topology){
 		n_per_host ? n_hosts : (int)n_ranks, n_per_host ? n_per_host : 1, hop, hop, 0};

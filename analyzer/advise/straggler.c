@@ -19,7 +19,7 @@
 static const double WORTH_TELLING_FRAC = 0.02; /* of the step, as in the report */
 static const double MOST_STEPS_FRAC = 0.75;    /* last in as many: one rank is to blame */
 
-enum { LATE_TEXT_BYTES = 512 };
+enum { LATE_TEXT_BYTES = 640 };
 
 struct late {
 	uint32_t rank;     /* index into run->ranks: last most often */
@@ -136,14 +136,17 @@ static const char *median_name(const struct lw_run *run)
 static void describe(const struct lw_run *run, const struct late *late, char text[LATE_TEXT_BYTES])
 {
 	const struct lw_rank *rank = &run->ranks.at[late->rank];
-	char by[LW_UNIT_TEXT_BYTES], missing[LW_MISSING_TEXT_BYTES];
+	char by[LW_UNIT_TEXT_BYTES], missing[LW_MISSING_TEXT_BYTES], range[LW_LATE_RANGE_BYTES];
 	size_t n;
 
 	lw_ns_format(late->late_ns, by);
 	if (late->is_persistent)
 		snprintf(text, LATE_TEXT_BYTES,
-			"rank %d (host %.64s) has its last gradient later than all others in %.0f %% of the steps, on average %s after the %s: look at what is different there (clock, other processes, its data)",
-			rank->rank, rank->host, 100 * late->steps_frac, by, median_name(run));
+			"rank %d (host %.64s) has its last gradient later than all others in %.0f %% of the steps, on average %s after the %s: %s",
+			rank->rank, rank->host, 100 * late->steps_frac, by, median_name(run),
+			*lw_advise_late_range_text(run, rank->rank, late->late_ns, range)
+				? range
+				: "look at what is different there (clock, other processes, its data)");
 	else
 		snprintf(text, LATE_TEXT_BYTES,
 			"whichever rank is last has its last gradient %s after the %s, mean of all steps, and ranks take turns in it (rank %d most often, %.0f %%): look at what differs from step to step (data, collecting garbage, other jobs)",
@@ -258,7 +261,7 @@ static const char *cause_text(const struct gpus *gpus, double late_ns)
 int32_t lw_advise_late_text(const struct lw_run *run, char text[LW_ADVICE_TEXT_BYTES])
 {
 	char by[LW_UNIT_TEXT_BYTES], own[2][LW_UNIT_TEXT_BYTES], others[2][72], steps[64];
-	char cause[256];
+	char cause[256], range[LW_LATE_RANGE_BYTES];
 	struct late late = {0};
 	struct start start;
 	struct gpus gpus;
@@ -284,12 +287,16 @@ int32_t lw_advise_late_text(const struct lw_run *run, char text[LW_ADVICE_TEXT_B
 	else
 		snprintf(cause, sizeof(cause), "%s", cause_text(&gpus, late.first_ns));
 	snprintf(text, LW_ADVICE_TEXT_BYTES,
-		"rank %d comes last to an operation %s, then %s after the first, and the others wait for it. A step, its GPU computes %s (the others' %s) and is idle %s (%s): %s",
+		"rank %d comes last to an operation %s, then %s after the first, and the others wait for it. A step, its GPU computes %s (the others' %s) and is idle %s (%s): %s%s%s",
 		run->ranks.at[late.rank].rank, steps, lw_ns_format(late.first_ns, by),
 		lw_ns_format(gpus.compute_ns, own[0]),
 		range_text(gpus.least_compute_ns, gpus.most_compute_ns, others[0]),
 		lw_ns_format(gpus.idle_ns, own[1]),
-		range_text(gpus.least_idle_ns, gpus.most_idle_ns, others[1]), cause);
+		range_text(gpus.least_idle_ns, gpus.most_idle_ns, others[1]), cause,
+		*lw_advise_late_range_text(run, run->ranks.at[late.rank].rank, late.first_ns, range)
+			? "; "
+			: "",
+		range);
 	return run->ranks.at[late.rank].rank;
 }
 
@@ -396,7 +403,7 @@ static int advise(const struct lw_adviser *self, struct lw_run *run, struct lw_a
 			run->ranks.at[late.rank].rank);
 	else
 		snprintf(advice->lead, sizeof(advice->lead),
-			"Ranks are late in turns: if none were");
+			"Ranks are late in turns: if none were,");
 	snprintf(advice->why, sizeof(advice->why),
 		"%s. If %s as the %s of each step, the step would come %s", text,
 		late.is_persistent ? "it were" : "every rank were",

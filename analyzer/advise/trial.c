@@ -162,17 +162,26 @@ bool lw_advise_is_eaten(const struct lw_advice_list *list, const struct lw_trial
 	       trial->gain_ns.low + cores_ns > MIN_GAIN_FRAC * list->base.step_ns.value;
 }
 
+const char *lw_advise_probe_tells(const struct lw_replay *replay)
+{
+	static const char *const texts[] = {"",
+		". A run recorded with `lapwing record --probe` would tell",
+		". A run recorded with `lapwing record --probe` would tell" LW_FIT_TORCH_PROBE};
+
+	return texts[replay->probe];
+}
+
 int lw_advise_cannot_tell(
 	struct lw_advice_list *list, const char *id, const struct lw_trial *trial, const char *what)
 {
 	char least[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES], bytes[LW_UNIT_TEXT_BYTES];
 
 	return lw_advise_find(list, id,
-		"what %s would bring cannot be told: a step of %s to %s. All operations of this run carry about %s, so what of their cost grows with the bytes is not known. A run recorded with `lapwing record --probe` would tell%s",
+		"what %s would bring cannot be told: a step of %s to %s. All operations of this run carry about %s, so what of their cost grows with the bytes is not known%s",
 		what, lw_ns_format(trial->step_ns.low, least),
 		lw_ns_format(trial->step_ns.high, most),
 		lw_bytes_format((double)list->replay->max_batch_bytes, bytes),
-		list->replay->is_ddp ? LW_FIT_TORCH_PROBE : "");
+		lw_advise_probe_tells(list->replay));
 }
 
 struct lw_figure lw_advise_gain_frac(

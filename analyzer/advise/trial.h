@@ -76,4 +76,7 @@ void lw_advise_hosts(const struct lw_run *run, int *ret_n_hosts, int *ret_n_per_
 const char *lw_advise_gain_text(
 	const struct lw_advice_list *list, const struct lw_trial *trial, char text[128]);
 
+/** lw_advise_probe_tells() - ". A run recorded with `lapwing record --probe` would tell"; "" where there can be none. */
+const char *lw_advise_probe_tells(const struct lw_replay *replay);
+
 #endif /* LAPWING_ANALYZER_ADVISE_TRIAL_H */

@@ -428,6 +428,8 @@ const char *lw_answer_would_tell(const struct lw_answer *answer, const struct lw
 	else if (prediction->is_extrapolated && answer->predictor->run->probes.n > 0)
 		snprintf(text, LW_WOULD_TELL_BYTES,
 			"a run of this setting: the probe of this one does not reach so far, or not while training threads wait");
+	else if (prediction->is_extrapolated && replay->probe == LW_FIT_PROBE_NONE)
+		snprintf(text, LW_WOULD_TELL_BYTES, "a run of this setting");
 	else if (prediction->is_extrapolated)
 		snprintf(text, LW_WOULD_TELL_BYTES,
 			"a run recorded with `lapwing record --probe`, which also measures operations of other sizes: this one holds %s%s%s",

@@ -49,17 +49,22 @@ static void find_missing(
 	late->by = LW_LATE_MISSING;
 }
 
-static void find_by_computing(const struct lw_summary *summary, struct lw_late *late)
+static void find_by_computing(
+	const struct lw_run *run, const struct lw_summary *summary, struct lw_late *late)
 {
-	char computed[160];
+	char computed[160], range[LW_LATE_RANGE_BYTES];
 
 	late->rank = find_computed(summary, computed);
 	if (late->rank == LW_NONE)
 		return;
 	late->by = LW_LATE_COMPUTED;
 	snprintf(late->text, sizeof(late->text),
-		"%s: the others wait for it, which settings of the communication seldom change; look at its input, its device, its neighbours, the cores that it has",
-		computed);
+		"%s: the others wait for it, which settings of the communication seldom change; %s",
+		computed,
+		*lw_advise_late_range_text(
+			run, late->rank, latest_of(summary)->late_ns.value, range)
+			? range
+			: "look at its input, its device, its neighbours, the cores that it has");
 }
 
 static void find_by_proxies(const struct lw_run *run, struct lw_late *late)
@@ -85,12 +90,12 @@ void lw_late_find(
 	if (ret_late->rank != LW_NONE)
 		ret_late->by = LW_LATE_KERNELS;
 	else if (!run->is_plain)
-		find_by_computing(summary, ret_late);
+		find_by_computing(run, summary, ret_late);
 	if (ret_late->rank == LW_NONE)
 		find_by_proxies(run, ret_late);
 	/* when a host calls NCCL says less than that */
 	if (ret_late->rank == LW_NONE && run->is_plain && !is_by_kernels)
-		find_by_computing(summary, ret_late);
+		find_by_computing(run, summary, ret_late);
 }
 
 const char *lw_late_by_name(enum lw_late_by by)

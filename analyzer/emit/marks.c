@@ -13,7 +13,8 @@ enum {
 	HEAD_WIDTH = 12,
 	TAIL_WIDTH = 18,
 	NAME_WIDTH = HEAD_WIDTH + 2 + TAIL_WIDTH,
-	NAME_BYTES = 4 * NAME_WIDTH + 4
+	NAME_BYTES = 4 * NAME_WIDTH + 4,
+	WORTH_A_LINE = 2 /* times as long on one rank as on another */
 };
 
 static const char *const kinds[] = {"?", "step", "mark", "range", "NVTX range", "NVTX mark"};
@@ -70,6 +71,45 @@ static double n_marked(const struct lw_run *run)
 	return run->is_profile ? 0 : (double)run->marks.n_steps;
 }
 
+struct spread { /* of the ranges of one name: the ranks whose are shortest and longest on average; NULL: of fewer than two */
+	const struct lw_mark_process *least, *most;
+};
+
+static double mean_ns(const struct lw_mark_process *process)
+{
+	return process->total_ns / (double)process->n;
+}
+
+static struct spread spread_of(const struct lw_mark_name *name)
+{
+	const struct lw_mark_process *one;
+	struct spread spread = {NULL, NULL};
+
+	if (is_point(name))
+		return spread;
+	lw_vec_foreach (one, &name->by_process) {
+		if (one->rank == LW_NONE)
+			continue;
+		if (!spread.least || mean_ns(one) < mean_ns(spread.least))
+			spread.least = one;
+		if (!spread.most || mean_ns(one) > mean_ns(spread.most))
+			spread.most = one;
+	}
+	return spread.least == spread.most ? (struct spread){NULL, NULL} : spread;
+}
+
+/* One mean of ranks that differ is that of none of them. */
+static void print_spread(FILE *out, const struct lw_mark_name *name)
+{
+	struct spread spread = spread_of(name);
+	char least[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES];
+
+	if (spread.least && mean_ns(spread.most) >= WORTH_A_LINE * mean_ns(spread.least))
+		fprintf(out, "  %45s  mean %s on rank %d, %s on rank %d\n", "",
+			lw_ns_format(mean_ns(spread.least), least), spread.least->rank,
+			lw_ns_format(mean_ns(spread.most), most), spread.most->rank);
+}
+
 static void print_name(FILE *out, const struct lw_mark_name *name, double n_steps)
 {
 	char text[LW_UNIT_TEXT_BYTES], cut[NAME_BYTES], rank[16] = "-";
@@ -87,6 +127,7 @@ static void print_name(FILE *out, const struct lw_mark_name *name, double n_step
 		fprintf(out, " %9s", lw_ns_format((double)name->longest_ns, text));
 	}
 	fprintf(out, " %5s  %s\n", is_point(name) ? "" : rank, name_text(name->name, cut));
+	print_spread(out, name);
 }
 
 void lw_marks_text(const struct lw_run *run, FILE *out)
@@ -101,8 +142,8 @@ void lw_marks_text(const struct lw_run *run, FILE *out)
 	for (size_t i = 0; i < marks->names.n && i < MAX_NAMES; i++)
 		print_name(out, &marks->names.at[i], n_marked(run));
 	if (marks->names.n > MAX_NAMES)
-		fprintf(out, "  ... and %zu more names (--json; each one: SQL, v_range)\n",
-			marks->names.n - MAX_NAMES);
+		fprintf(out, "  ... and %zu more name%s (--json; each one: SQL, v_range)\n",
+			marks->names.n - MAX_NAMES, marks->names.n - MAX_NAMES == 1 ? "" : "s");
 	fputs("  ", out);
 	lw_print_wrapped(out, 2, 2,
 		n_marked(run) > 0
@@ -117,6 +158,21 @@ static void put_or_null(struct lw_json *json, const char *key, bool is_known, do
 		lw_json_double(json, key, value);
 	else
 		lw_json_null(json, key);
+}
+
+static void put_spread(struct lw_json *json, const struct lw_mark_name *name)
+{
+	struct spread spread = spread_of(name);
+	const struct lw_mark_process *const ends[] = {spread.least, spread.most};
+
+	lw_json_array(json, "mean_by_rank");
+	for (int i = 0; i < 2 && ends[i]; i++) {
+		lw_json_object(json, NULL);
+		lw_json_int(json, "rank", ends[i]->rank);
+		lw_json_double(json, "mean_ns", mean_ns(ends[i]));
+		lw_json_object_end(json);
+	}
+	lw_json_array_end(json);
 }
 
 void lw_marks_json(struct lw_json *json, const struct lw_run *run)
@@ -141,6 +197,7 @@ void lw_marks_json(struct lw_json *json, const struct lw_run *run)
 			lw_json_null(json, "longest_rank");
 		else
 			lw_json_int(json, "longest_rank", name->longest_rank);
+		put_spread(json, name);
 		lw_json_object_end(json);
 	}
 	lw_json_array_end(json);

@@ -220,7 +220,7 @@ static void print_change(FILE *out, const struct lw_advice_list *list)
 	size_t n_more = lw_advise_n_more(list), n;
 
 	fputs("  To change: ", out);
-	n = (size_t)snprintf(change, sizeof(change), "%s", lw_advise_top_line(list, text));
+	n = (size_t)snprintf(change, sizeof(change), "%s", lw_advise_change_line(list, text));
 	/* the first is in the line above, the others are below it */
 	for (size_t i = 1; n_more && lw_advise_bounded(list, i); i++)
 		n_more--;

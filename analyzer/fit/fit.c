@@ -368,23 +368,31 @@ static void deliver(
 	}
 }
 
-const char *lw_fit_why(bool is_torch, const char *why)
+enum lw_fit_probe lw_fit_probe(const struct lw_run *run)
 {
-	static const char *const texts[][2] = {
-		{LW_FIT_NO_SIZES, LW_FIT_NO_SIZES LW_FIT_TORCH_PROBE},
-		{LW_FIT_NO_MODEL, LW_FIT_NO_MODEL LW_FIT_TORCH_PROBE},
-		{LW_FIT_NOT_HELD, LW_FIT_NOT_HELD LW_FIT_TORCH_PROBE},
-	};
+	const struct lw_rank *rank = run->ranks.n ? &run->ranks.at[0] : NULL;
 
-	for (size_t i = 0; is_torch && why && i < sizeof(texts) / sizeof(texts[0]); i++)
-		if (!strcmp(why, texts[i][0]))
-			return texts[i][1];
-	return why;
+	if (!rank || run->is_import || run->is_profile ||
+		(rank->transport != LW_TRANSPORT_MPI && rank->transport != LW_TRANSPORT_GLOO))
+		return LW_FIT_PROBE_NONE;
+	return rank->framework == LW_FRAMEWORK_TORCH_DDP ? LW_FIT_PROBE_SCRIPT : LW_FIT_PROBE_CAN;
 }
 
-static bool is_torch(const struct lw_run *run)
+const char *lw_fit_why(enum lw_fit_probe probe, const char *why)
 {
-	return run->ranks.n && run->ranks.at[0].framework == LW_FRAMEWORK_TORCH_DDP;
+	static const char *const texts[][3] = {
+		{LW_FIT_NO_SIZES, LW_FIT_NO_SIZES LW_FIT_PROBE_TELLS,
+			LW_FIT_NO_SIZES LW_FIT_PROBE_TELLS LW_FIT_TORCH_PROBE},
+		{LW_FIT_NO_MODEL, LW_FIT_NO_MODEL LW_FIT_PROBE_HOLDS,
+			LW_FIT_NO_MODEL LW_FIT_PROBE_HOLDS LW_FIT_TORCH_PROBE},
+		{LW_FIT_NOT_HELD, LW_FIT_NOT_HELD LW_FIT_PROBE_WOULD,
+			LW_FIT_NOT_HELD LW_FIT_PROBE_WOULD LW_FIT_TORCH_PROBE},
+	};
+
+	for (size_t i = 0; why && i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (!strcmp(why, texts[i][0]))
+			return texts[i][probe];
+	return why;
 }
 
 static int fit_all(const struct lw_run *run, struct fitting *f)
@@ -424,7 +432,7 @@ static int fit_all(const struct lw_run *run, struct fitting *f)
 	if (status == LW_OK)
 		deliver(fit, figures, is_extrapolated);
 	for (size_t i = 0; i < LW_FIT_N_FIGURES && status == LW_OK; i++)
-		fit->figure[i].why = lw_fit_why(is_torch(run), fit->figure[i].why);
+		fit->figure[i].why = lw_fit_why(lw_fit_probe(run), fit->figure[i].why);
 out:
 	free(ones);
 	free(values);

@@ -30,11 +30,13 @@
 #define LW_FIT_OTHER_OPS                                                                           \
 	"much of the communication is no allreduce of all ranks, and the models know no other"
 #define LW_FIT_NO_SIZES                                                                            \
-	"operations of one size only, or none, or no growth with size: a fixed cost and a rate cannot be told apart; a run with `lapwing record --probe` would tell"
-#define LW_FIT_NO_MODEL                                                                            \
-	"needs ready times, and operations of the sizes that the model sends: a run with `lapwing record --probe` holds more of them"
-#define LW_FIT_NOT_HELD                                                                            \
-	"extrapolated: the model sends sizes that the run does not hold; `lapwing record --probe` would"
+	"operations of one size only, or none, or no growth with size: a fixed cost and a rate cannot be told apart"
+#define LW_FIT_NO_MODEL "needs ready times, and operations of the sizes that the model sends"
+#define LW_FIT_NOT_HELD "extrapolated: the model sends sizes that the run does not hold"
+/* What would tell, where it can be had: lw_fit_why() */
+#define LW_FIT_PROBE_TELLS "; a run with `lapwing record --probe` would tell"
+#define LW_FIT_PROBE_HOLDS ": a run with `lapwing record --probe` holds more of them"
+#define LW_FIT_PROBE_WOULD "; `lapwing record --probe` would"
 #define LW_FIT_TORCH_PROBE                                                                         \
 	", if the training script calls lapwing_probe.run(), two lines (docs/probe.md)"
 #define LW_FIT_NO_MEAN_STEP                                                                        \
@@ -146,8 +148,14 @@ struct lw_fit {
 	double fusion_bytes, cycle_ns; /* in force, NAN = not known */
 };
 
-/** lw_fit_why() - @why of a figure; where it names the probe and the job is torch.distributed, with what its script needs. */
-const char *lw_fit_why(bool is_torch, const char *why);
+/* Whether `record --probe` can measure what carries this job's gradients, and whether its script must call it for that. */
+enum lw_fit_probe { LW_FIT_PROBE_NONE, LW_FIT_PROBE_CAN, LW_FIT_PROBE_SCRIPT };
+
+/** lw_fit_probe() - of MPI and Gloo, which were recorded: NCCL has none, nor has an imported trace. */
+enum lw_fit_probe lw_fit_probe(const struct lw_run *run);
+
+/** lw_fit_why() - @why of a figure; where a probe would tell, and there can be one, with that, and what the script needs. */
+const char *lw_fit_why(enum lw_fit_probe probe, const char *why);
 
 /**
  * lw_fit_run() - fit all parameters of @run; those that its data cannot identify are NAN with why.

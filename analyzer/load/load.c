@@ -481,7 +481,8 @@ static int load(
 		status = read_stores(run, members, probes);
 	if (status == LW_OK)
 		status = join_ranks(run, members);
-	lw_load_marks_words(run);
+	if (status == LW_OK)
+		status = lw_load_marks_done(run);
 	if (status == LW_OK)
 		status = lw_load_unfinished(run);
 	if (status == LW_OK)

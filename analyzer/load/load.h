@@ -141,8 +141,8 @@ int lw_load_told(struct lw_loader *loader);
 /** lw_load_marks() - marks and ranges by name, and how many processes there are; of every process. (marks.c) */
 int lw_load_marks(struct lw_loader *loader);
 
-/** lw_load_marks_words() - lw_marks.why. */
-void lw_load_marks_words(struct lw_run *run);
+/** lw_load_marks_done() - of all stores: names that differ in digits only are one; lw_marks.why. Return: LW_OK or LW_ERR_NOMEM. */
+int lw_load_marks_done(struct lw_run *run);
 void lw_load_marks_free(struct lw_run *run);
 
 /** lw_load_captures() - what captures miss, as diags. */

@@ -11,6 +11,7 @@
 #include <uthash.h>
 
 #include "analyzer/load/load.h"
+#include "base/str.h"
 #include "base/units.h"
 
 /* What streams of a profiler's trace repeat of the threads' ranges is not counted twice. */
@@ -32,7 +33,10 @@ static const char steps_sql[] =
 	" (SELECT r.start_ns - lag(r.start_ns) OVER (PARTITION BY t.process_id ORDER BY r.start_ns, r.seq) AS ns"
 	" FROM range r JOIN thread t ON t.id = r.thread_id WHERE r.op = 1 AND r.start_ns BETWEEN 0 AND (1 << 58))";
 
-enum { MOST_NAMES = 1000 }; /* of a store */
+enum {
+	MAX_NAMES = 1000,
+	MOST_SUMS = 100000 /* of a store: names in processes */
+};
 #define NO_NAME INT64_MIN
 
 struct key { /* no padding: hashed as bytes */
@@ -43,8 +47,7 @@ struct sum {
 	struct key key;
 	uint64_t n;
 	double total_ns;
-	int64_t longest_ns, longest_process;
-	uint32_t n_processes;
+	int64_t longest_ns;
 	UT_hash_handle hh;
 };
 
@@ -93,10 +96,7 @@ static int add_range(struct sums *sums, sqlite3_stmt *row)
 		sum = calloc(1, sizeof(*sum));
 		if (!sum)
 			return lw_fail(LW_ERR_NOMEM, "no memory");
-		*sum = (struct sum){.key = key,
-			.longest_ns = -1,
-			.longest_process = key.process_id,
-			.n_processes = 1};
+		*sum = (struct sum){.key = key, .longest_ns = -1};
 		HASH_ADD(hh, sums->first, key, sizeof(sum->key), sum);
 	}
 	sum->n++;
@@ -161,64 +161,25 @@ static int find_unnamed(struct lw_loader *loader, struct sums *sums)
 	return status < 0 ? status : LW_OK;
 }
 
-/* Of each name the first process' sum gets those of the others. */
-static void join_processes(struct sums *sums)
-{
-	struct sum *sum, *next, *first = NULL;
-	int64_t process_id = 0;
-
-	HASH_SORT(sums->first, by_name);
-	HASH_ITER(hh, sums->first, sum, next)
-	{
-		if (!first || first->key.op != sum->key.op ||
-			first->key.name_id != sum->key.name_id) {
-			first = sum;
-			process_id = sum->key.process_id;
-			continue;
-		}
-		first->n += sum->n;
-		first->total_ns += sum->total_ns;
-		first->n_processes += sum->key.process_id != process_id;
-		process_id = sum->key.process_id;
-		if (sum->longest_ns > first->longest_ns) {
-			first->longest_ns = sum->longest_ns;
-			first->longest_process = sum->key.process_id;
-		}
-		HASH_DEL(sums->first, sum);
-		free(sum);
-	}
-	HASH_SORT(sums->first, by_length);
-}
-
+/* Of one name in one process; see unite_names(). */
 static int add_name(struct lw_loader *loader, const struct sum *sum, const char *text)
 {
-	const struct lw_rank *rank = lw_load_rank_of_process(loader, sum->longest_process);
+	const struct lw_rank *rank = lw_load_rank_of_process(loader, sum->key.process_id);
 	struct lw_marks *marks = &loader->run->marks;
-	struct lw_mark_name one = {.op = (int)sum->key.op,
+	struct lw_mark_name one = {.name = strdup(text),
+		.op = (int)sum->key.op,
 		.n = sum->n,
 		.total_ns = sum->total_ns,
 		.longest_ns = sum->longest_ns,
-		.longest_rank = rank ? rank->rank : LW_NONE,
-		.n_processes = sum->n_processes};
-	struct lw_mark_name *old;
+		.longest_rank = rank ? rank->rank : LW_NONE};
+	struct lw_mark_process by = {
+		one.longest_rank, loader->store_index, sum->key.process_id, one.n, one.total_ns};
 
-	lw_vec_foreach (old, &marks->names) {
-		if (loader->store_index == 0 || old->op != one.op || strcmp(old->name, text) != 0)
-			continue;
-		old->n += one.n;
-		old->total_ns += one.total_ns;
-		old->n_processes += one.n_processes;
-		if (one.longest_ns > old->longest_ns) {
-			old->longest_ns = one.longest_ns;
-			old->longest_rank = one.longest_rank;
-		}
-		return LW_OK;
+	if (!one.name || lw_vec_push(&marks->names, one) < 0) {
+		free(one.name);
+		return lw_fail(LW_ERR_NOMEM, "no memory");
 	}
-	one.name = strdup(text);
-	if (one.name && lw_vec_push(&marks->names, one) == LW_OK)
-		return LW_OK;
-	free(one.name);
-	return lw_fail(LW_ERR_NOMEM, "no memory");
+	return lw_vec_push(&marks->names.at[marks->names.n - 1].by_process, by);
 }
 
 static int add_names(struct lw_loader *loader, const struct sums *sums)
@@ -227,7 +188,7 @@ static int add_names(struct lw_loader *loader, const struct sums *sums)
 	sqlite3_stmt *name;
 	int status = lw_store_prepare(loader->store, name_sql, &name);
 
-	for (int i = 0; sum && i < MOST_NAMES && status == LW_OK; i++, sum = sum->hh.next) {
+	for (int i = 0; sum && i < MOST_SUMS && status >= 0; i++, sum = sum->hh.next) {
 		sqlite3_reset(name);
 		sqlite3_bind_int64(name, 1, sum->key.name_id);
 		status = lw_store_step(loader->store, name);
@@ -250,7 +211,7 @@ static int add_ranges(struct lw_loader *loader)
 	if (status == LW_OK)
 		status = find_unnamed(loader, &sums);
 	if (status == LW_OK) {
-		join_processes(&sums);
+		HASH_SORT(sums.first, by_length);
 		status = add_names(loader, &sums);
 	}
 	HASH_ITER(hh, sums.first, sum, next)
@@ -297,22 +258,126 @@ static int by_total(const void *a, const void *b)
 	return x->op != y->op ? x->op - y->op : strcmp(x->name, y->name);
 }
 
+/* ---- of all stores ------------------------------------------------------------------------------------ */
+
+struct named {
+	char *masked;
+	struct lw_mark_name *of; /* of one process */
+};
+
+static int by_masked(const void *a, const void *b)
+{
+	const struct named *x = a, *y = b;
+	const struct lw_mark_process *p = x->of->by_process.at, *q = y->of->by_process.at;
+	int order = x->of->op != y->of->op ? x->of->op - y->of->op : strcmp(x->masked, y->masked);
+
+	if (order)
+		return order;
+	if (p->store != q->store)
+		return p->store < q->store ? -1 : 1;
+	if (p->process_id != q->process_id)
+		return p->process_id < q->process_id ? -1 : 1;
+	return strcmp(x->of->name, y->of->name);
+}
+
+static void free_name(struct lw_mark_name *name)
+{
+	free(name->name);
+	lw_vec_free(&name->by_process);
+}
+
+/* @from, of one process, to @to. */
+static int unite(struct lw_mark_name *to, struct lw_mark_name *from)
+{
+	struct lw_mark_process *last = &to->by_process.at[to->by_process.n - 1];
+	const struct lw_mark_process *by = from->by_process.at;
+
+	to->n += from->n;
+	to->total_ns += from->total_ns;
+	if (from->longest_ns > to->longest_ns) {
+		to->longest_ns = from->longest_ns;
+		to->longest_rank = from->longest_rank;
+	}
+	if (last->store != by->store || last->process_id != by->process_id)
+		return lw_vec_push(&to->by_process, *by);
+	last->n += by->n;
+	last->total_ns += by->total_ns;
+	return LW_OK;
+}
+
+/* Those that are equal but for digits: one each, to @united, with '#' for numbers that differ. */
+static int unite_sorted(struct named *named, size_t n, struct lw_mark_name *united, size_t *ret_n)
+{
+	size_t first = 0;
+	int status = LW_OK;
+
+	*ret_n = 0;
+	for (size_t i = 0; i < n && status == LW_OK; i++) {
+		struct lw_mark_name *to = *ret_n ? &united[*ret_n - 1] : NULL;
+
+		if (!to || to->op != named[i].of->op ||
+			strcmp(named[first].masked, named[i].masked) != 0) {
+			united[(*ret_n)++] = *named[i].of;
+			*named[i].of = (struct lw_mark_name){0};
+			first = i;
+			continue;
+		}
+		if (strcmp(to->name, named[i].of->name) != 0)
+			lw_str_mask_digits(to->name);
+		status = unite(to, named[i].of);
+	}
+	return status;
+}
+
+static int unite_names(struct lw_marks *marks)
+{
+	size_t n = marks->names.n, n_united = 0;
+	struct named *named = calloc(n + 1, sizeof(*named));
+	struct lw_mark_name *united = calloc(n + 1, sizeof(*united));
+	int status = named && united ? LW_OK : LW_ERR_NOMEM;
+
+	for (size_t i = 0; i < n && status == LW_OK; i++) {
+		named[i] = (struct named){strdup(marks->names.at[i].name), &marks->names.at[i]};
+		status = named[i].masked ? LW_OK : LW_ERR_NOMEM;
+		if (status == LW_OK)
+			lw_str_mask_digits(named[i].masked);
+	}
+	if (status == LW_OK) {
+		qsort(named, n, sizeof(*named), by_masked);
+		status = unite_sorted(named, n, united, &n_united);
+		for (size_t i = 0; i < n; i++)
+			free_name(&marks->names.at[i]);
+		if (n_united)
+			qsort(united, n_united, sizeof(*united), by_total);
+		marks->names.n = 0;
+		for (size_t i = 0; i < n_united; i++) {
+			united[i].n_processes = (uint32_t)united[i].by_process.n;
+			if (i < MAX_NAMES)
+				marks->names.at[marks->names.n++] = united[i];
+			else
+				free_name(&united[i]);
+		}
+	}
+	for (size_t i = 0; named && i < n; i++)
+		free(named[i].masked);
+	free(named);
+	free(united);
+	return status < 0 ? lw_fail(LW_ERR_NOMEM, "no memory for %zu names", n) : LW_OK;
+}
+
 int lw_load_marks(struct lw_loader *loader)
 {
-	struct lw_marks *marks = &loader->run->marks;
 	int status = lw_load_each(loader, "SELECT count(*) FROM process", add_processes);
 
 	if (status == LW_OK && !loader->run->is_import) /* of a timeline they are its activities */
 		status = add_ranges(loader);
 	if (status == LW_OK)
 		status = lw_load_each(loader, steps_sql, add_steps);
-	if (marks->names.n > 1)
-		qsort(marks->names.at, marks->names.n, sizeof(*marks->names.at), by_total);
 	return status;
 }
 static_assert(LW_MARK_STEP == 1, "the queries of marks");
 
-void lw_load_marks_words(struct lw_run *run)
+static void write_words(struct lw_run *run)
 {
 	struct lw_marks *marks = &run->marks;
 	const struct lw_rank *rank;
@@ -336,11 +401,19 @@ void lw_load_marks_words(struct lw_run *run)
 				       : "no step was marked (lapwing_mark_step)");
 }
 
+int lw_load_marks_done(struct lw_run *run)
+{
+	int status = unite_names(&run->marks);
+
+	write_words(run);
+	return status;
+}
+
 void lw_load_marks_free(struct lw_run *run)
 {
 	struct lw_mark_name *name;
 
 	lw_vec_foreach (name, &run->marks.names)
-		free(name->name);
+		free_name(name);
 	lw_vec_free(&run->marks.names);
 }

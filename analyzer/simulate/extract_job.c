@@ -422,6 +422,7 @@ int lw_extract_job(struct lw_run *run, struct lw_replay *replay)
 	if (run->ranks.n == 0)
 		return lw_fail(LW_ERR_LIMIT, "the run holds no rank");
 	replay->is_ddp = run->ranks.at[0].framework == LW_FRAMEWORK_TORCH_DDP;
+	replay->probe = lw_fit_probe(run);
 	status = check_job(run, replay);
 	if (status < 0)
 		return status;

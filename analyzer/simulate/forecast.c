@@ -25,7 +25,7 @@ static struct lw_figure scaling_figure(const struct lw_predictor *predictor,
 		figure.why = predictor->fit.why_no_mean_step;
 	else if (isnan(figure.value))
 		figure.why = model < LW_SCALING_OSF_F
-				     ? lw_fit_why(predictor->replay->is_ddp, LW_FIT_NO_MODEL)
+				     ? lw_fit_why(predictor->replay->probe, LW_FIT_NO_MODEL)
 				     : LW_FIT_NO_MODEL_Q;
 	else
 		figure.why = scaling->is_extrapolated

@@ -229,7 +229,7 @@ int lw_fine_predict(const struct lw_replay *replay, const struct lw_fit *fit,
 	wire.n_ranks = (int)job.input.n_ranks;
 	wire.hop = fitted_hop(fit, replay->input.n_ranks, whatif);
 	if (!isfinite(wire.hop.latency_ns) || !isfinite(wire.hop.ns_per_byte)) {
-		answer.why = lw_fit_why(replay->is_ddp, LW_FIT_NO_SIZES);
+		answer.why = lw_fit_why(replay->probe, LW_FIT_NO_SIZES);
 		goto done;
 	}
 	if (fit->why_no_mean_step) {
@@ -338,7 +338,7 @@ int lw_coarse_predict(const struct lw_replay *replay, const struct lw_fit *fit,
 			.why = lw_closed_unknown(whatif) ? lw_closed_unknown(whatif)
 			       : fit->why_no_mean_step
 				       ? fit->why_no_mean_step
-				       : lw_fit_why(replay->is_ddp, LW_FIT_NO_MODEL)};
+				       : lw_fit_why(replay->probe, LW_FIT_NO_MODEL)};
 	*ret_answer = answer;
 done:
 	lw_whatif_job_done(&job);

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analyzer/fit/fit.h"
 #include "analyzer/run.h"
 #include "analyzer/simulate/ddp.h"
 #include "analyzer/simulate/hvd_cycle.h"
@@ -48,6 +49,7 @@ struct lw_replay {
 	uint32_t n_steps;
 	struct lw_hvd_setting setting; /* as recorded */
 	bool is_ddp;                   /* torch DDP: no loop, and its own settings */
+	enum lw_fit_probe probe;       /* lw_fit_probe() of its run */
 	struct lw_ddp ddp;
 	bool is_setting_known;   /* else Horovod's defaults are assumed */
 	struct lw_hvd_cost cost; /* without wire: that is set for each run; owns its scatters */

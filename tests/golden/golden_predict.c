@@ -26,6 +26,7 @@ static struct lw_predictor predictor;
 static void make_predictor(double bias_ns)
 {
 	replay = (struct lw_replay){.input = {.n_ranks = 4},
+		.probe = LW_FIT_PROBE_CAN,
 		.n_steps = 23,
 		.setting = {.fusion_bytes = 128 << 20, .cycle_ns = 5000000},
 		.is_setting_known = true,

@@ -88,6 +88,11 @@ static void a_horovod_job_with_one_slow_rank(void **state)
 	(void)state;
 	spec.late_ns[2] = 5000000;
 	spec.n_broadcasts = 2;
+	/* its program says what it does there */
+	spec.extra_sql =
+		"INSERT INTO string VALUES(900, 'load');"
+		"INSERT INTO range SELECT min(t.id), w.seq, w.end_ns, w.end_ns + CASE t.process_id WHEN 3 THEN 5100000 ELSE 90000 END, 3, 900, 0"
+		" FROM wait w JOIN thread t ON t.id = w.thread_id GROUP BY t.process_id, w.seq;";
 	report(&spec, "horovod_slow_rank", true);
 }
 

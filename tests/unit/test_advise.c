@@ -422,6 +422,48 @@ static void one_rank_of_several_is_not_asked_for_another_run(void **state)
 	}
 }
 
+/* What goes by NCCL is not what a probe would measure, and there is none of an imported trace. */
+static void a_probe_is_named_only_where_there_can_be_one(void **state)
+{
+	static const struct {
+		int framework, transport;
+		bool is_profile;
+		enum lw_fit_probe probe;
+	} of[] = {
+		{LW_FRAMEWORK_HOROVOD, LW_TRANSPORT_GLOO, false, LW_FIT_PROBE_CAN},
+		{LW_FRAMEWORK_NONE, LW_TRANSPORT_MPI, false, LW_FIT_PROBE_CAN},
+		{LW_FRAMEWORK_TORCH_DDP, LW_TRANSPORT_GLOO, false, LW_FIT_PROBE_SCRIPT},
+		{LW_FRAMEWORK_HOROVOD, LW_TRANSPORT_NCCL, false, LW_FIT_PROBE_NONE},
+		{LW_FRAMEWORK_NONE, LW_TRANSPORT_NONE, false, LW_FIT_PROBE_NONE},
+		{LW_FRAMEWORK_TORCH_DDP, LW_TRANSPORT_GLOO, true, LW_FIT_PROBE_NONE},
+	};
+	struct lw_replay replay = {0};
+	struct job job;
+	struct lw_run *run;
+	struct lw_advice_list list;
+
+	(void)state;
+	job_init(&job, 4, 40, 50000);
+	job_advise(&job, &run, &list);
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		bool can = of[i].probe != LW_FIT_PROBE_NONE;
+
+		run->ranks.at[0].framework = of[i].framework;
+		run->ranks.at[0].transport = of[i].transport;
+		run->is_profile = of[i].is_profile;
+		replay.probe = lw_fit_probe(run);
+		assert_int_equal(replay.probe, of[i].probe);
+		assert_int_equal(
+			strstr(lw_fit_why(replay.probe, LW_FIT_NO_SIZES), "--probe") != NULL, can);
+		assert_int_equal(strstr(lw_advise_probe_tells(&replay), "--probe") != NULL, can);
+		assert_int_equal(strstr(lw_fit_why(replay.probe, LW_FIT_NO_MODEL),
+					 "lapwing_probe.run()") != NULL,
+			of[i].probe == LW_FIT_PROBE_SCRIPT);
+	}
+	lw_advice_list_free(&list);
+	sim_run_free(run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -439,6 +481,7 @@ int main(void)
 		cmocka_unit_test(results_are_stored_and_the_same_each_time),
 		cmocka_unit_test(a_search_over_a_large_job_tries_thresholds_and_cycles),
 		cmocka_unit_test(one_rank_of_several_is_not_asked_for_another_run),
+		cmocka_unit_test(a_probe_is_named_only_where_there_can_be_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -258,92 +258,6 @@ static void what_a_finding_is_worth_and_its_longest_place_are_figures(void **sta
 	assert_int_equal(last.step, LW_NONE);
 }
 
-/* Of process 1: a thread as the launches of make_gpu.h name it, and in the gap before each of its kernels, a range within others. */
-#define HOST                                                                                                                           \
-	"INSERT INTO thread(id, process_id, tid, serial, role, n_pushed, n_stored, n_lost)"                                            \
-	" VALUES(901, 1, 100, 90, 0, 0, 0, 0), (902, 1, 101, 91, 0, 0, 0, 0);"                                                         \
-	"INSERT INTO string VALUES(7001, 'aten::unflatten_dense_tensors'), (7002, 'DistributedDataParallel.forward'),"                 \
-	" (7003, 'training'), (7004, 'aten::copy_'), (7005, 'ProfilerStep#3'), (7006, 'NCCL/ncclAllReduce'),"                          \
-	" (7007, 'enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__'), (7008, 'another thread');"                          \
-	"CREATE TEMP TABLE g AS SELECT row_number() OVER (ORDER BY start_ns) AS n, start_ns - 4000000 AS a, start_ns AS b FROM kernel" \
-	" WHERE stream = 7 AND thread_id IN (SELECT id FROM thread WHERE process_id = 1);"                                             \
-	"INSERT INTO range SELECT 901, n, a - 10000, b + 10000, 3, 7002, 0 FROM g;"                                                    \
-	"INSERT INTO range SELECT 901, 1000 + n, a + 100000, b, 3, iif(n % 4, 7001, 7004), 0 FROM g;"                                  \
-	"INSERT INTO range SELECT 901, 2000 + n, a + 200000, a + 1000000, 3, 7006, 0 FROM g;"                                          \
-	"INSERT INTO range SELECT 902, 3000 + n, a, b, 3, 7008, 0 FROM g;"                                                             \
-	"INSERT INTO range SELECT 901, 4000 + i, min(a) - 100000, max(b) + 100000, 3, 7003 + 2 * i, 0 FROM g,"                         \
-	" (SELECT 0 AS i UNION SELECT 1) GROUP BY i; DROP TABLE temp.g;"
-
-static void where_the_host_was_while_its_gpu_waited_is_said(void **state)
-{
-	struct make_gpu gpu = make_gpu_job();
-
-	(void)state;
-	gpu.gap_ns = 4000000;
-	gpu.launch_ns = 20000;
-	gpu.copy_ns = 1000;
-	assert_says(advise_of(&gpu, 8, HOST, "gpu.host"),
-		"it was in aten::unflatten_dense_tensors (in DistributedDataParallel.forward, training) for ");
-	assert_says(said, ", in aten::copy_ (in DistributedDataParallel.forward, training) for ");
-	assert_says(said, "broadcast_buffers=False");
-	assert_null(strstr(said, "DataLoader"));
-	assert_null(strstr(said, "another thread"));
-	assert_null(strstr(said, "ProfilerStep"));
-	assert_null(strstr(said, "NCCL/"));
-	assert_int_equal(last.bound.rank, 0);
-	/* a loader's range */
-	assert_says(advise_of(&gpu, 8,
-			    HOST "UPDATE range SET name_id = 7007 WHERE name_id IN (7001, 7002);",
-			    "gpu.host"),
-		"it was in enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__ (in ");
-	assert_says(said, "Look at the loader first");
-	assert_null(strstr(said, "broadcast_buffers"));
-	/* that is the least of it */
-	assert_says(advise_of(&gpu, 8, HOST "UPDATE range SET name_id = 7007 WHERE name_id = 7004;",
-			    "gpu.host"),
-		"_MultiProcessingDataLoaderIter.__next__ (in ");
-	assert_says(said, "broadcast_buffers=False");
-	assert_null(strstr(said, "Look at the loader first"));
-	/* neither: nobody knows what to do there */
-	assert_says(advise_of(&gpu, 8, HOST "UPDATE range SET name_id = 7003 WHERE name_id = 7002;",
-			    "gpu.host"),
-		". Look there first: at most");
-	assert_null(strstr(said, "DataLoader"));
-	/* of most nothing is known */
-	assert_says(advise_of(&gpu, 8, HOST "DELETE FROM range WHERE name_id <> 7004;", "gpu.host"),
-		"it was in aten::copy_ for ");
-	assert_says(said, "; the rest no range names: the next batch of input");
-	assert_says(said, "Look at the loader first");
-	/* a range that covers less than half of a gap says nothing of it */
-	assert_says(advise_of(&gpu, 8, HOST "UPDATE range SET end_ns = start_ns + 1900000;",
-			    "gpu.host"),
-		"): the next batch of input that is not there yet");
-	assert_null(strstr(said, "it was in"));
-	assert_says(said, "Look at the loader first");
-}
-
-static void short_gaps_name_the_ranges_they_lie_in(void **state)
-{
-	static char sql[MAKE_GPU_SQL_BYTES];
-	struct make_run spec = many_kernels();
-	struct make_gpu gpu = make_gpu_job();
-
-	(void)state;
-	gpu.gap_ns = 90000;
-	gpu.launch_ns = 20000;
-	spec.extra_sql = make_gpu_sql(&gpu, HOST, sql);
-	assert_says(advise_spec(&spec, "gpu.idle"), "; meanwhile the host was in training for ");
-	assert_null(strstr(said, "DistributedDataParallel.forward"));
-	/* of a backward pass each operator has a range of its own */
-	spec.extra_sql = make_gpu_sql(&gpu,
-		HOST
-		"DELETE FROM range WHERE name_id = 7003; UPDATE string SET text = 'autograd::engine::evaluate_function: Mul' WHERE id = 7002;",
-		sql);
-	assert_says(advise_spec(&spec, "gpu.idle"),
-		"; meanwhile the host was in autograd::engine::evaluate_function for ");
-	assert_says(said, "CUDA graphs");
-}
-
 /* What is recorded of a run without steps is told as such. */
 static void a_run_without_steps_is_told_of_as_a_whole(void **state)
 {
@@ -507,8 +421,6 @@ int main(void)
 		cmocka_unit_test(a_host_that_is_away_is_said_and_one_that_waits_is_not),
 		cmocka_unit_test(what_is_found_of_a_framework_s_job_is_in_its_headline),
 		cmocka_unit_test(what_a_finding_is_worth_and_its_longest_place_are_figures),
-		cmocka_unit_test(where_the_host_was_while_its_gpu_waited_is_said),
-		cmocka_unit_test(short_gaps_name_the_ranges_they_lie_in),
 		cmocka_unit_test(a_run_without_steps_is_told_of_as_a_whole),
 		cmocka_unit_test(a_gap_that_communication_ends_is_not_the_hosts),
 		cmocka_unit_test(a_clock_that_heat_holds_down_is_said),

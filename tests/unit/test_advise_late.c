@@ -23,6 +23,7 @@ struct job {
 	int n_steps;
 	int n_gaps[2];
 	int slow_us[2]; /* the first kernel takes longer by this */
+	int load_us[2]; /* a range of that length in each step, with another around it; 0: none */
 	bool has_pairs; /* ranks 2 and 3 do what 0 and 1 do, in operations of their own */
 };
 
@@ -30,6 +31,10 @@ struct job {
 	",\"Collective name\":\"allreduce\",\"In msg nelems\":1048576,\"Out msg nelems\":1048576," \
 	"\"Group size\":2,\"dtype\":\"Float\",\"Process Group Name\":\"" #group                    \
 	"\",\"Process Group Ranks\":\"[" #first ", " #second "]\""
+
+#define RANGE(name, ts, dur)                                                                       \
+	",{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"" name                              \
+	"\",\"pid\":1,\"tid\":1,\"ts\":" ts ",\"dur\":" dur "}"
 
 /* A kernel, and the call that launched it. */
 static void write_kernel(FILE *file, int rank, int id, const char *name, int stream,
@@ -63,6 +68,9 @@ static void write_rank(const struct job *job, int rank, const char *path)
 		fprintf(file,
 			"%s{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#%d\",\"pid\":1,\"tid\":1,\"ts\":%d,\"dur\":9990}",
 			s ? "," : "", 10 + s, t);
+		if (job->load_us[rank % 2])
+			fprintf(file, RANGE("load", "%d", "%d") RANGE("get_batch", "%d", "%d"),
+				t + 5, job->load_us[rank % 2], t + 5, job->load_us[rank % 2] + 800);
 		write_kernel(file, rank, ++id, "gemm", 7, t + 10, t + 50, at);
 		for (int i = 0; i < job->n_gaps[rank % 2]; i++, at += 295)
 			write_kernel(file, rank, ++id, "small", 7, at + 280, at + 285, at + 295);
@@ -168,6 +176,28 @@ static void of_groups_of_fewer_ranks_it_is_said_too(void **state)
 	lw_analysis_close(analysis);
 }
 
+/* Of two within each other the inner, that is nothing else; one that is as long on all ranks is none. */
+static void a_range_that_is_longer_on_the_late_rank_is_named(void **state)
+{
+	struct job job = {.n_steps = 6, .n_gaps = {4, 10}, .load_us = {30, 1500}};
+	struct lw_analysis *analysis = analyse(&job);
+	char text[LW_LATE_RANGE_BYTES];
+
+	(void)state;
+	gpu_run_says(gpu_run_finding(analysis, "ranks.late"),
+		"and its copies; its range \"load\" takes 1.50 ms a step, on no other rank more than 30.0 us");
+	gpu_run_says(gpu_run_report(analysis), "mean 30.0 us on rank 0, 1.50 ms on rank 1");
+	/* it is not longer by half of this, and of the other rank none is */
+	assert_string_equal(lw_advise_late_range_text(analysis->run, 1, 4e6, text), "");
+	assert_string_equal(lw_advise_late_range_text(analysis->run, 0, 1e6, text), "");
+	lw_analysis_close(analysis);
+	job.load_us[0] = 1500;
+	analysis = analyse(&job);
+	gpu_run_says_not(gpu_run_finding(analysis, "ranks.late"), "its range");
+	gpu_run_says_not(gpu_run_report(analysis), "ms on rank 1");
+	lw_analysis_close(analysis);
+}
+
 static void one_step_shows_nothing_that_persists(void **state)
 {
 	struct job job = {.n_steps = 1, .n_gaps = {4, 10}};
@@ -212,6 +242,7 @@ int main(void)
 		cmocka_unit_test(idle_time_of_who_waits_for_others_costs_nothing),
 		cmocka_unit_test(a_late_host_is_no_slow_gpu),
 		cmocka_unit_test(of_groups_of_fewer_ranks_it_is_said_too),
+		cmocka_unit_test(a_range_that_is_longer_on_the_late_rank_is_named),
 		cmocka_unit_test(one_step_shows_nothing_that_persists),
 		cmocka_unit_test(places_are_given_the_longest_first),
 	};

@@ -148,7 +148,7 @@ static void steps_that_lack_kernels_do_not_count(void **state)
 		assert_excluded(analysis, s, "launches in it have no kernel");
 	assert_says(text, "GPU records are missing: 150 of 300 launches of kernels have no kernel");
 	assert_says(text, "A step takes 10.0 ms (middle half of 2");
-	assert_says(text, "Idle GPU: for 5.20 ms of the mean 10 ms (52 %)");
+	assert_says(text, "Idle GPU: for 5.20 ms of the mean 10.0 ms (52 %)");
 	assert_says(text, "rank 0: 150 of 300 launches of kernels have no kernel, the first ");
 	lw_analysis_close(analysis);
 }

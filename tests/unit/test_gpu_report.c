@@ -13,10 +13,13 @@
 
 #include "analyzer/emit/gpu.h"
 #include "analyzer/emit/json.h"
+#include "analyzer/emit/marks.h"
 #include "analyzer/reconstruct/gpu_counters.h"
 #include "analyzer/reconstruct/nccl_served.h"
 #include "tests/lib/make_gpu.h"
 #include "tests/lib/run_fixture.h"
+#include "tests/unit/gpu_run.h"
+#include "tests/unit/trace_file.h"
 
 #define MS 1e6
 /* Kernels of NCCL on rank 0, and on all: of its background threads. */
@@ -371,6 +374,45 @@ static void bus_bandwidth_is_that_of_nccl_tests(void **state)
 	assert_true(fabs(lw_nccl_size(LW_NCCL_ALLREDUCE, 0, 100, 8) - 100) < 1e-9);
 }
 
+/* A step is a name of its own to a profiler; the second rank loads for longer. */
+static void names_that_count_are_one_and_ranks_that_differ_are_told(void **state)
+{
+	static char text[1 << 16];
+	char input[2][128];
+	const char *paths[] = {input[0], input[1]};
+	struct lw_run *run;
+	FILE *out;
+
+	(void)state;
+	for (int r = 0; r < 2; r++) {
+		struct trace trace;
+
+		snprintf(input[r], sizeof(input[r]), "%s",
+			run_fixture_path(r ? "names1.json" : "names0.json"));
+		trace_begin(&trace, input[r], r, 2);
+		for (int s = 0; s < 15; s++) {
+			int at = 1000 + 10000 * s;
+
+			trace_numbered(&trace, "ProfilerStep#", s, at, 9990);
+			trace_range(&trace, "load", at + 10, r ? 4000 : 50);
+			trace_range(&trace, "conv2d", at + 5000, 1000);
+			trace_kernel(&trace, at + 5000, at + 5010, 1000);
+		}
+		trace_end(&trace);
+	}
+	run = gpu_run_import(paths, 2);
+	out = fmemopen(text, sizeof(text), "w");
+	assert_non_null(out);
+	lw_marks_text(run, out);
+	fclose(out);
+	assert_says(text, "       30    300 ms   9.99 ms   9.99 ms     0  ProfilerStep#\n");
+	assert_null(strstr(text, "ProfilerStep#1"));
+	assert_says(text, "  load\n");
+	assert_says(text, "  mean 50.0 us on rank 0, 4.00 ms on rank 1\n");
+	assert_says(text, "     0  conv2d\n  rank: that had");
+	lw_run_free(run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -388,6 +430,7 @@ int main(void)
 		cmocka_unit_test(a_run_without_gpus_has_no_section),
 		cmocka_unit_test(lines_are_no_wider_than_a_page),
 		cmocka_unit_test(bus_bandwidth_is_that_of_nccl_tests),
+		cmocka_unit_test(names_that_count_are_one_and_ranks_that_differ_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);

@@ -66,12 +66,34 @@ static void of_very_many_names_those_that_took_most_are_kept(void **state)
 	(void)state;
 	spec.extra_sql =
 		"WITH RECURSIVE i(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM i WHERE n < 2999)"
-		" INSERT INTO string SELECT 8000 + n, 'name ' || n FROM i;"
+		" INSERT INTO string SELECT 8000 + n, 'name ' || char(97 + n / 1000, 97 + n / 100 % 10, 97 + n / 10 % 10, 97 + n % 10) FROM i;"
 		"INSERT INTO range SELECT 1, id, 1000, 1000 + id, 3, id, 0 FROM string WHERE id BETWEEN 8000 AND 10999;";
 	run = run_fixture_load(&spec);
 	assert_int_equal(run->marks.names.n, 1000);
-	assert_string_equal(run->marks.names.at[0].name, "name 2999");
-	assert_string_equal(run->marks.names.at[999].name, "name 2000");
+	assert_string_equal(run->marks.names.at[0].name, "name cjjj");
+	assert_string_equal(run->marks.names.at[999].name, "name caaa");
+	lw_run_free(run);
+}
+
+/* Not cut off before they are one, and the next. */
+static void names_that_count_are_one_however_many(void **state)
+{
+	struct make_run spec = make_run_job(1, 4);
+	struct lw_run *run;
+
+	(void)state;
+	spec.extra_sql =
+		"WITH RECURSIVE i(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM i WHERE n < 2999)"
+		" INSERT INTO string SELECT 8000 + n, 'step #' || n FROM i;"
+		"INSERT INTO string VALUES(20000, 'fp16');"
+		"INSERT INTO range SELECT 1, id, 1000, 2000, 3, id, 0 FROM string WHERE id BETWEEN 8000 AND 10999;"
+		"INSERT INTO range VALUES(1, 20000, 1000, 1001, 3, 20000, 0);";
+	run = run_fixture_load(&spec);
+	assert_int_equal(run->marks.names.n, 2);
+	assert_string_equal(run->marks.names.at[0].name, "step #");
+	assert_int_equal(run->marks.names.at[0].n, 3000);
+	assert_int_equal(run->marks.names.at[0].n_processes, 1);
+	assert_string_equal(run->marks.names.at[1].name, "fp16");
 	lw_run_free(run);
 }
 
@@ -80,6 +102,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_are_summed_up_as_sql_does),
 		cmocka_unit_test(of_very_many_names_those_that_took_most_are_kept),
+		cmocka_unit_test(names_that_count_are_one_however_many),
 	};
 
 	return cmocka_run_group_tests(tests, run_fixture_make, run_fixture_remove);
