@@ -133,7 +133,7 @@ static void print_changes(const struct lw_advice_list *list, const char *id, con
 		is_more = gain_frac.value < 0;
 		if (is_small && gain_frac.low <= 0 && gain_frac.high >= 0) {
 			fprintf(out,
-				"  %-18.18s %8s  no more than the error (95 %%: %.1f %% more to %.1f %% less)%s\n",
+				"  %-18.18s %8s  within its error (95 %%: %.1f more to %.1f %% less)%s\n",
 				trial->label, lw_ns_format(trial->step_ns.value, step),
 				-100 * gain_frac.low, 100 * gain_frac.high,
 				trial->prediction.is_extrapolated ? " x" : "");

@@ -138,12 +138,14 @@ static void a_change_within_the_error_has_no_sign(void **state)
 			continue;
 		line = strstr(text, trial->label);
 		assert_non_null(line);
-		line = strstr(line, is_small ? "no more than the error" : "% less");
+		line = strstr(line, is_small ? "within its error" : "% less");
 		assert_non_null(line);
 		assert_null(memchr(strstr(text, trial->label), '\n',
 			(size_t)(line - strstr(text, trial->label))));
 	}
-	assert_non_null(strstr(text, "no more than the error (95 %: "));
+	assert_non_null(strstr(text, "within its error (95 %: "));
+	for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1)
+		assert_true(end - line < 80);
 	free(text);
 	lw_advice_list_free(&list);
 	sim_run_free(run);
