@@ -122,14 +122,14 @@ static void print_nccl(FILE *out, const struct lw_gpu_summary *summary)
 	if (!summary->nccl.n)
 		return;
 	fputs("NCCL, all ranks\n", out);
-	fprintf(out, "  %-13s %-8s %-7s %6s %9s %9s %10s %10s\n", "operation", "algorithm", "proto",
+	fprintf(out, "  %-13s %-9s %-6s %6s %9s %9s %9s %9s\n", "operation", "algorithm", "proto",
 		"n", "bytes", "kernel", "algbw", "busbw");
 	lw_vec_foreach (row, &summary->nccl) {
 		is_matched &= !row->n_timed || row->is_matched;
 		is_timed |= row->n_timed > 0;
 		if (row - summary->nccl.at >= MAX_NCCL)
 			continue;
-		fprintf(out, "  %-13s %-8.8s %-7s %6llu %9s %9s %10s %10s\n",
+		fprintf(out, "  %-13s %-9.9s %-6s %6llu %9s %9s %9s %9s\n",
 			lw_nccl_op_name(row->op),
 			row->algorithm ? lw_nccl_algorithm_name(row->algorithm) : "?",
 			row->protocol ? lw_nccl_protocol_name(row->protocol) : "?",

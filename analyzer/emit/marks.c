@@ -105,7 +105,7 @@ static void print_spread(FILE *out, const struct lw_mark_name *name)
 	char least[LW_UNIT_TEXT_BYTES], most[LW_UNIT_TEXT_BYTES];
 
 	if (spread.least && mean_ns(spread.most) >= WORTH_A_LINE * mean_ns(spread.least))
-		fprintf(out, "  %45s  mean %s on rank %d, %s on rank %d\n", "",
+		fprintf(out, "  %25s  mean %s on rank %d, %s on rank %d\n", "",
 			lw_ns_format(mean_ns(spread.least), least), spread.least->rank,
 			lw_ns_format(mean_ns(spread.most), most), spread.most->rank);
 }

@@ -43,6 +43,9 @@ static void check(const char *got_path, const char *name, const char *extension)
 		assert_int_equal(system(command), 0);
 	}
 	expected = read_file(path);
+	for (const char *line = got, *end; !strcmp(extension, "txt") && (end = strchr(line, '\n'));
+		line = end + 1)
+		assert_true(end - line < 80);
 	if (strcmp(got, expected)) {
 		snprintf(command, sizeof(command), "diff -u %s %s", path, got_path);
 		fail_msg("%s differs (diff says %d)", path, system(command));
