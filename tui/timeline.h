@@ -271,6 +271,10 @@ int64_t lw_timeline_ready_ns(const struct lw_rank *rank, const struct lw_batch *
 
 /* ---- timeline_details.c ---- */
 
+/** lw_timeline_add() - more of a line of details, at @text + @n; cut at LW_TIMELINE_TEXT_BYTES. Return: where the next begins. */
+size_t lw_timeline_add(char *text, size_t n, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /** lw_timeline_details_line() - line @n of all that is known of the selection. Return: there is one. */
 bool lw_timeline_details_line(
 	struct lw_timeline *timeline, size_t n, char text[LW_TIMELINE_TEXT_BYTES]);

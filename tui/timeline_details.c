@@ -12,10 +12,7 @@ enum { N_COLLECTIVE_LINES = 5 }; /* that say_head() has of one */
 
 /* ---- lines -------------------------------------------------------------------------------------- */
 
-static size_t add(char *text, size_t n, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static size_t add(char *text, size_t n, const char *format, ...)
+size_t lw_timeline_add(char *text, size_t n, const char *format, ...)
 {
 	va_list arguments;
 	int more;
@@ -34,24 +31,24 @@ static void say_what(const struct lw_timeline *timeline, const struct lw_batch *
 	char bytes[LW_UNIT_TEXT_BYTES], number[LW_STEP_TEXT_BYTES];
 	size_t n;
 
-	n = add(text, 0, "%s, %s, %u %s: ", lw_coll_name(batch->op),
+	n = lw_timeline_add(text, 0, "%s, %s, %u %s: ", lw_coll_name(batch->op),
 		batch->flags & LW_COLL_NO_BYTES ? "size not known"
 						: lw_bytes_format((double)batch->bytes, bytes),
 		batch->n_members, batch->n_members == 1 ? "tensor" : "tensors");
 	if (batch->step == LW_NONE)
-		n = add(text, n, "belongs to no step");
+		n = lw_timeline_add(text, n, "belongs to no step");
 	else
-		n = add(text, n, "batch %td of step %s",
+		n = lw_timeline_add(text, n, "batch %td of step %s",
 			batch - rank->batches.at - rank->steps.at[batch->step].first_batch,
 			lw_rank_step_text(rank, batch->step, number));
 	if (batch->step != LW_NONE && rank->steps.at[batch->step].excluded)
-		n = add(text, n, " (left out)");
+		n = lw_timeline_add(text, n, " (left out)");
 	if (batch->flags & LW_COLL_UNFINISHED)
-		n = add(text, n, ", end not seen");
+		n = lw_timeline_add(text, n, ", end not seen");
 	if (batch->flags & LW_COLL_FAILED)
-		n = add(text, n, ", FAILED");
+		n = lw_timeline_add(text, n, ", FAILED");
 	if (timeline->n_in_column > 1)
-		add(text, n, "; 1 of %s%zu in this column",
+		lw_timeline_add(text, n, "; 1 of %s%zu in this column",
 			timeline->is_more_in_column ? "over " : "", timeline->n_in_column);
 }
 
@@ -60,15 +57,15 @@ static void say_when(const struct lw_timeline *timeline, const struct lw_batch *
 	const struct lw_rank *rank = &timeline->lanes.run->ranks.at[timeline->rank];
 	int64_t origin_ns = timeline->lanes.ranks[timeline->rank].origin_ns;
 	char into[LW_UNIT_TEXT_BYTES], length[LW_UNIT_TEXT_BYTES];
-	size_t n = add(text, 0, "rank %d: starts at %.3f ms", rank->rank,
+	size_t n = lw_timeline_add(text, 0, "rank %d: starts at %.3f ms", rank->rank,
 		(double)(batch->start_ns - origin_ns) / (double)LW_NS_PER_MS);
 
 	if (batch->step != LW_NONE)
-		n = add(text, n, " (%s into the step)",
+		n = lw_timeline_add(text, n, " (%s into the step)",
 			lw_ns_format(
 				(double)(batch->start_ns - rank->steps.at[batch->step].start_ns),
 				into));
-	add(text, n, ", takes %s%s",
+	lw_timeline_add(text, n, ", takes %s%s",
 		lw_ns_format((double)(batch->end_ns - batch->start_ns), length),
 		lw_timeline_ranges_text(timeline, timeline->rank, batch->start_ns, 0));
 }
@@ -83,21 +80,21 @@ static void say_phases(struct lw_timeline *timeline, const struct lw_batch *batc
 	size_t n = 0;
 
 	if (lw_phases_collect_members(phases, timeline->rank, batch, 0, batch->n_members) < 0) {
-		add(text, 0, "no memory for its phases");
+		lw_timeline_add(text, 0, "no memory for its phases");
 		return;
 	}
 	for (size_t i = 0; i < 4; i++) {
 		bool is_unknown = i < 2 && !phases->has_ready && batch->agreed_ns == LW_NS_UNKNOWN;
 
-		n = add(text, n, "%s%s %s", i ? "  " : "", names[i],
+		n = lw_timeline_add(text, n, "%s%s %s", i ? "  " : "", names[i],
 			is_unknown ? "?"
 				   : lw_ns_format((double)lw_intervals_length_ns(sets[i]), length));
 	}
 	if (!phases->is_partial && timeline->lanes.is_one_clock)
-		n = add(text, n, " (entry %s)",
+		n = lw_timeline_add(text, n, " (entry %s)",
 			lw_ns_format((double)lw_intervals_length_ns(&phases->entry), length));
 	if (batch->wire_start_ns == LW_NS_UNKNOWN)
-		add(text, n, "  (copies not seen apart)");
+		lw_timeline_add(text, n, "  (copies not seen apart)");
 }
 
 static void say_rate(const struct lw_timeline *timeline, const struct lw_group *group, char *text)
@@ -109,23 +106,23 @@ static void say_rate(const struct lw_timeline *timeline, const struct lw_group *
 	size_t n;
 
 	if (!is_whole) {
-		add(text, 0, "algbw ? busbw ?  not known: found on %u of its %u ranks",
+		lw_timeline_add(text, 0, "algbw ? busbw ?  not known: found on %u of its %u ranks",
 			group->n_ranks, group->n_wanted);
 		return;
 	}
 	service_ns = lw_group_service_ns(run, group, timeline->lanes.is_one_clock);
 	if (!(service_ns > 0) || !group->bytes) {
-		add(text, 0, "algbw ? busbw ?  not known: %s",
+		lw_timeline_add(text, 0, "algbw ? busbw ?  not known: %s",
 			group->bytes ? "no time passed from the last start to the last end"
 				     : "its size is 0 or was not recorded");
 		return;
 	}
 	algbw = lw_group_size_bytes(run, group) / service_ns * 1e9;
-	n = add(text, 0, "algbw %s", lw_rate_format(algbw, rate));
+	n = lw_timeline_add(text, 0, "algbw %s", lw_rate_format(algbw, rate));
 	if (!isnan(lw_group_bus_factor(group)) && group->n_wanted > 1)
-		n = add(text, n, "  busbw %s",
+		n = lw_timeline_add(text, n, "  busbw %s",
 			lw_rate_format(algbw * lw_group_bus_factor(group), rate));
-	add(text, n, "  measured, %s",
+	lw_timeline_add(text, n, "  measured, %s",
 		timeline->lanes.is_one_clock ? "last start to last end"
 					     : "the shortest rank's time");
 }
@@ -137,14 +134,14 @@ static void say_order(const struct lw_timeline *timeline, const struct lw_group 
 	char late[LW_UNIT_TEXT_BYTES];
 
 	if (order.why)
-		add(text, 0, "who was last: not known: %s", order.why);
+		lw_timeline_add(text, 0, "who was last: not known: %s", order.why);
 	else if (order.first == LW_NONE)
-		add(text, 0, "who was last: not known: no ready times were recorded");
+		lw_timeline_add(text, 0, "who was last: not known: no ready times were recorded");
 	else if (order.late_ns == 0)
-		add(text, 0, "all ranks %s at the same time",
+		lw_timeline_add(text, 0, "all ranks %s at the same time",
 			order.is_entry ? "entered it" : "were ready");
 	else
-		add(text, 0, "first %s rank %d, last rank %d, %s later%s",
+		lw_timeline_add(text, 0, "first %s rank %d, last rank %d, %s later%s",
 			order.is_entry ? "to enter" : "ready", run->ranks.at[order.first].rank,
 			run->ranks.at[order.last].rank, lw_ns_format((double)order.late_ns, late),
 			order.is_entry ? "" : " (all tensors queued)");
@@ -159,11 +156,12 @@ static void say_members(
 	size_t n = 0;
 
 	if (batch->n_members == 0)
-		add(text, 0, "its tensors have no names");
+		lw_timeline_add(text, 0, "its tensors have no names");
 	for (uint32_t i = 0; i < batch->n_members && n < LW_TIMELINE_TEXT_BYTES; i++) {
 		const struct lw_member *member = &rank->members.at[batch->first_member + i];
 
-		n = add(text, n, "%s%s %s", i ? ", " : "", run->tensors.at[member->tensor].name,
+		n = lw_timeline_add(text, n, "%s%s %s", i ? ", " : "",
+			run->tensors.at[member->tensor].name,
 			lw_bytes_format((double)member->bytes, bytes));
 	}
 }
@@ -185,10 +183,11 @@ static bool say_head(struct lw_timeline *timeline, size_t line, char text[LW_TIM
 		const char *found = lw_timeline_ranges_found(timeline);
 
 		if (timeline->group != LW_NONE)
-			add(text, 0, "rank %d has no record of the collective that is followed",
+			lw_timeline_add(text, 0,
+				"rank %d has no record of the collective that is followed",
 				run->ranks.at[timeline->rank].rank);
 		else
-			add(text, 0, "%s",
+			lw_timeline_add(text, 0, "%s",
 				found ? found
 				      : "no collective here: . next  , before  ] next step");
 		return true;

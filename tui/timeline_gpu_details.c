@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* timeline_gpu_details.c - what is said of the selected kernel or copy, and all of them as CSV. */
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "analyzer/kernel_text.h"
@@ -19,22 +18,6 @@ struct subject { /* what is selected, and what it hangs together with */
 	const struct lw_nccl_call *nccl_op; /* NULL: of none */
 	int64_t start_ns, end_ns;
 };
-
-static size_t add(char *text, size_t n, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static size_t add(char *text, size_t n, const char *format, ...)
-{
-	va_list arguments;
-	int more;
-
-	if (n >= LW_TIMELINE_TEXT_BYTES)
-		return n;
-	va_start(arguments, format);
-	more = vsnprintf(text + n, LW_TIMELINE_TEXT_BYTES - n, format, arguments);
-	va_end(arguments);
-	return more > 0 ? n + (size_t)more : n;
-}
 
 static struct subject subject_of(const struct lw_run *run, size_t r, struct lw_timeline_item item)
 {
@@ -76,19 +59,19 @@ static const char *name_of(const struct subject *s, char text[LW_KERNEL_TEXT_BYT
 static void say_what(const struct lw_timeline *timeline, const struct subject *s, char *text)
 {
 	char name[LW_KERNEL_TEXT_BYTES], bytes[LW_UNIT_TEXT_BYTES];
-	size_t n = add(text, 0, "%.120s: ", name_of(s, name));
+	size_t n = lw_timeline_add(text, 0, "%.120s: ", name_of(s, name));
 
 	if (s->copy)
-		n = add(text, n, "%s", lw_bytes_format((double)s->copy->bytes, bytes));
+		n = lw_timeline_add(text, n, "%s", lw_bytes_format((double)s->copy->bytes, bytes));
 	else
-		n = add(text, n, "%s%s", lw_gpu_class_name(s->kernel->gpu_class),
+		n = lw_timeline_add(text, n, "%s%s", lw_gpu_class_name(s->kernel->gpu_class),
 			s->kernel->flags & LW_KERNEL_GRAPH      ? ", a whole CUDA graph"
 			: s->kernel->flags & LW_KERNEL_IN_GRAPH ? ", of a CUDA graph"
 								: "");
 	if (s->kernel && (s->kernel->flags & LW_KERNEL_UNORDERED))
-		n = add(text, n, ", its end was before its start");
+		n = lw_timeline_add(text, n, ", its end was before its start");
 	if (timeline->n_in_column > 1)
-		add(text, n, "; 1 of %zu in this column", timeline->n_in_column);
+		lw_timeline_add(text, n, "; 1 of %zu in this column", timeline->n_in_column);
 }
 
 static void say_when(const struct lw_timeline *timeline, const struct subject *s, char *text)
@@ -96,18 +79,20 @@ static void say_when(const struct lw_timeline *timeline, const struct subject *s
 	int64_t origin_ns = timeline->lanes.ranks[timeline->rank].origin_ns;
 	int32_t step = lw_timeline_step_at(timeline, s->start_ns - origin_ns);
 	char into[LW_UNIT_TEXT_BYTES], length[LW_UNIT_TEXT_BYTES], number[LW_STEP_TEXT_BYTES];
-	size_t n = add(text, 0, "rank %d", s->rank->rank);
+	size_t n = lw_timeline_add(text, 0, "rank %d", s->rank->rank);
 
 	if (s->stream)
-		n = add(text, n, ", GPU %u, stream %u", s->stream->device, s->stream->stream);
-	n = add(text, n, ": starts at %.3f ms",
+		n = lw_timeline_add(
+			text, n, ", GPU %u, stream %u", s->stream->device, s->stream->stream);
+	n = lw_timeline_add(text, n, ": starts at %.3f ms",
 		(double)(s->start_ns - origin_ns) / (double)LW_NS_PER_MS);
 	if (step != LW_NONE)
-		n = add(text, n, " (%s into step %s)",
+		n = lw_timeline_add(text, n, " (%s into step %s)",
 			lw_ns_format(
 				(double)(s->start_ns - s->rank->steps.at[step].start_ns), into),
 			lw_rank_step_text(s->rank, step, number));
-	add(text, n, ", takes %s", lw_ns_format((double)(s->end_ns - s->start_ns), length));
+	lw_timeline_add(
+		text, n, ", takes %s", lw_ns_format((double)(s->end_ns - s->start_ns), length));
 }
 
 static void say_launch(const struct lw_timeline *timeline, const struct subject *s, char *text)
@@ -118,23 +103,23 @@ static void say_launch(const struct lw_timeline *timeline, const struct subject 
 	size_t n;
 
 	if (!s->launch) {
-		add(text, 0, "launched: not recorded");
+		lw_timeline_add(text, 0, "launched: not recorded");
 		return;
 	}
 	waited_ns = s->start_ns - s->launch->start_ns;
-	n = add(text, 0, "launched by %s",
+	n = lw_timeline_add(text, 0, "launched by %s",
 		s->launch->name != UINT32_MAX ? s->run->gpu.names.at[s->launch->name].name
 					      : lw_launch_op_name(s->launch->op));
 	if (s->launch->tid)
-		n = add(text, n, ", thread %u", s->launch->tid);
-	n = add(text, n, ", at %.3f ms, %s %s; the call took %s",
+		n = lw_timeline_add(text, n, ", thread %u", s->launch->tid);
+	n = lw_timeline_add(text, n, ", at %.3f ms, %s %s; the call took %s",
 		(double)(s->launch->start_ns - origin_ns) / (double)LW_NS_PER_MS,
 		lw_ns_format((double)(waited_ns < 0 ? -waited_ns : waited_ns), before),
 		waited_ns < 0 ? "AFTER it began" : "before it began",
 		lw_ns_format((double)(s->launch->end_ns - s->launch->start_ns), length));
 	if (s->launch->result)
-		n = add(text, n, ", and failed (%u)", s->launch->result);
-	add(text, n, "%s",
+		n = lw_timeline_add(text, n, ", and failed (%u)", s->launch->result);
+	lw_timeline_add(text, n, "%s",
 		lw_timeline_ranges_text(
 			timeline, timeline->rank, s->launch->start_ns, s->launch->tid));
 }
@@ -149,29 +134,29 @@ static void say_nccl(const struct subject *s, char *text)
 	size_t n;
 
 	if (!op) {
-		add(text, 0, "NCCL: which operation it is of was not recorded");
+		lw_timeline_add(text, 0, "NCCL: which operation it is of was not recorded");
 		return;
 	}
-	n = add(text, 0, "NCCL %s, %s", lw_nccl_op_name(op->op),
+	n = lw_timeline_add(text, 0, "NCCL %s, %s", lw_nccl_op_name(op->op),
 		op->flags & LW_NCCL_NO_BYTES ? "size not known"
 					     : lw_bytes_format((double)op->bytes, bytes));
 	if (op->peer >= 0)
-		n = add(text, n, ", %s %d",
+		n = lw_timeline_add(text, n, ", %s %d",
 			op->op == LW_NCCL_SEND || op->op == LW_NCCL_RECV ? "peer" : "root",
 			op->peer);
 	if (op->algorithm || op->protocol)
-		n = add(text, n, ", %s %s", lw_nccl_algorithm_name(op->algorithm),
+		n = lw_timeline_add(text, n, ", %s %s", lw_nccl_algorithm_name(op->algorithm),
 			lw_nccl_protocol_name(op->protocol));
 	if (op->n_channels)
-		n = add(text, n, ", %u channels", op->n_channels);
+		n = lw_timeline_add(text, n, ", %u channels", op->n_channels);
 	if (op->group)
-		n = add(text, n, ", of a group of calls");
-	n = add(text, n, "; told by %s",
+		n = lw_timeline_add(text, n, ", of a group of calls");
+	n = lw_timeline_add(text, n, "; told by %s",
 		op->source < sizeof(sources) / sizeof(sources[0]) ? sources[op->source] : "?");
 	if (op->batch != LW_NONE && s->rank->batches.at[op->batch].step != LW_NONE) {
 		const struct lw_batch *batch = &s->rank->batches.at[op->batch];
 
-		add(text, n, "; batch %td of step %d",
+		lw_timeline_add(text, n, "; batch %td of step %d",
 			batch - s->rank->batches.at - s->rank->steps.at[batch->step].first_batch,
 			batch->step);
 	}
@@ -184,7 +169,7 @@ static bool say_moved(const struct subject *s, bool is_send, char *text)
 
 	text[0] = 0;
 	if (s->nccl_op)
-		add(text, 0, "%s",
+		lw_timeline_add(text, 0, "%s",
 			lw_nccl_moved_text(s->run, s->rank,
 				(int32_t)(s->nccl_op - s->rank->gpu.nccl_ops.at), is_send, moved));
 	return *text != 0;
@@ -224,14 +209,14 @@ static void say_beside(const struct lw_timeline *timeline, const struct subject 
 	lw_ns_format((double)(length_ns - beside_ns), unit[1]);
 	switch (gpu_class) {
 	case LW_GPU_COMMUNICATION:
-		add(text, 0, "hidden behind computing for %s of that, exposed for %s", unit[0],
-			unit[1]);
+		lw_timeline_add(text, 0, "hidden behind computing for %s of that, exposed for %s",
+			unit[0], unit[1]);
 		break;
 	case LW_GPU_COMPUTE:
-		add(text, 0, "communication runs beside it for %s of that", unit[0]);
+		lw_timeline_add(text, 0, "communication runs beside it for %s of that", unit[0]);
 		break;
 	default:
-		add(text, 0, "kernels compute beside it for %s of that", unit[0]);
+		lw_timeline_add(text, 0, "kernels compute beside it for %s of that", unit[0]);
 	}
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* timeline_range_details.c - what is said of the selected range of the program's, and those of the screen as CSV. */
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "analyzer/reconstruct/interval.h"
@@ -12,43 +11,27 @@ enum { NAME_BYTES = 60 };
 
 static const char row_sql[] = "SELECT op, value FROM range WHERE rowid = ?1";
 
-static size_t add(char *text, size_t n, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static size_t add(char *text, size_t n, const char *format, ...)
-{
-	va_list arguments;
-	int more;
-
-	if (n >= LW_TIMELINE_TEXT_BYTES)
-		return n;
-	va_start(arguments, format);
-	more = vsnprintf(text + n, LW_TIMELINE_TEXT_BYTES - n, format, arguments);
-	va_end(arguments);
-	return more > 0 ? n + (size_t)more : n;
-}
-
 static void say_what(const struct lw_timeline *timeline, const struct lw_range_bar *bar, char *text)
 {
 	const struct lw_run *run = timeline->lanes.run;
 	struct lw_store *store = run->stores.at[run->ranks.at[timeline->rank].store];
-	size_t n = add(text, 0, "%.200s: ", bar->name);
+	size_t n = lw_timeline_add(text, 0, "%.200s: ", bar->name);
 	sqlite3_stmt *row;
 
 	if (lw_store_prepare(store, row_sql, &row) == LW_OK) {
 		sqlite3_bind_int64(row, 1, bar->row);
 		if (lw_store_step(store, row) == 1) {
-			n = add(text, n, "%s",
+			n = lw_timeline_add(text, n, "%s",
 				sqlite3_column_int(row, 0) == LW_MARK_NVTX_RANGE ? "NVTX range"
 										 : "range");
 			if (sqlite3_column_int64(row, 1))
-				n = add(text, n, ", value %lld",
+				n = lw_timeline_add(text, n, ", value %lld",
 					(long long)sqlite3_column_int64(row, 1));
 		}
 		sqlite3_finalize(row);
 	}
 	if (timeline->n_in_column > 1)
-		add(text, n, "; 1 of %zu in this column", timeline->n_in_column);
+		lw_timeline_add(text, n, "; 1 of %zu in this column", timeline->n_in_column);
 }
 
 static void say_when(const struct lw_timeline *timeline, const struct lw_range_bar *bar, char *text)
@@ -57,15 +40,16 @@ static void say_when(const struct lw_timeline *timeline, const struct lw_range_b
 	int64_t from_ns = bar->start_ns - timeline->lanes.ranks[timeline->rank].origin_ns;
 	int32_t step = lw_timeline_step_at(timeline, from_ns);
 	char into[LW_UNIT_TEXT_BYTES], length[LW_UNIT_TEXT_BYTES], number[LW_STEP_TEXT_BYTES];
-	size_t n = add(text, 0, "rank %d, thread %u: starts at %.3f ms", rank->rank,
+	size_t n = lw_timeline_add(text, 0, "rank %d, thread %u: starts at %.3f ms", rank->rank,
 		timeline->lanes.ranges.ranks[timeline->rank].tid,
 		(double)from_ns / (double)LW_NS_PER_MS);
 
 	if (step != LW_NONE)
-		n = add(text, n, " (%s into step %s)",
+		n = lw_timeline_add(text, n, " (%s into step %s)",
 			lw_ns_format((double)(bar->start_ns - rank->steps.at[step].start_ns), into),
 			lw_rank_step_text(rank, step, number));
-	add(text, n, ", takes %s", lw_ns_format((double)(bar->end_ns - bar->start_ns), length));
+	lw_timeline_add(
+		text, n, ", takes %s", lw_ns_format((double)(bar->end_ns - bar->start_ns), length));
 }
 
 /* Of the rank's GPUs, whoever launched what they did. */
@@ -91,7 +75,7 @@ static bool say_gpu(const struct lw_timeline *timeline, const struct lw_range_ba
 	lw_vec_free(&exposed);
 	if (status != LW_OK)
 		return false;
-	add(text, 0,
+	lw_timeline_add(text, 0,
 		"while it lasts the GPU computes for %s, only communicates for %s, neither for %s",
 		lw_ns_format((double)compute_ns, unit[0]),
 		lw_ns_format((double)exposed_ns, unit[1]),
@@ -112,11 +96,11 @@ static void say_around(
 		/* ranges may overlap without holding one another */
 		if (i < level->n && level->at[i].start_ns <= bar->start_ns &&
 			level->at[i].end_ns >= bar->end_ns)
-			n = add(text, n, "%s\"%.*s\"", n ? ", " : "inside of ", NAME_BYTES,
-				level->at[i].name);
+			n = lw_timeline_add(text, n, "%s\"%.*s\"", n ? ", " : "inside of ",
+				NAME_BYTES, level->at[i].name);
 	}
 	if (!n)
-		add(text, 0, "inside of no other range of its thread");
+		lw_timeline_add(text, 0, "inside of no other range of its thread");
 }
 
 static void say_inside(
@@ -133,15 +117,16 @@ static void say_inside(
 	}
 	if (first == end) {
 		if (timeline->range_level + 1 == LW_RANGE_MAX_LEVELS && rank->n_deeper)
-			add(text, 0, "deeper ranges are not shown: %llu of this thread",
+			lw_timeline_add(text, 0, "deeper ranges are not shown: %llu of this thread",
 				(unsigned long long)rank->n_deeper);
 		else
-			add(text, 0, "no range inside");
+			lw_timeline_add(text, 0, "no range inside");
 		return;
 	}
-	n = add(text, 0, "%zu inside: ", end - first);
+	n = lw_timeline_add(text, 0, "%zu inside: ", end - first);
 	for (size_t i = first; i < end && n < LW_TIMELINE_TEXT_BYTES; i++)
-		n = add(text, n, "%s%.*s %s", i > first ? ", " : "", NAME_BYTES, level->at[i].name,
+		n = lw_timeline_add(text, n, "%s%.*s %s", i > first ? ", " : "", NAME_BYTES,
+			level->at[i].name,
 			lw_ns_format(
 				(double)(level->at[i].end_ns - level->at[i].start_ns), length));
 }
@@ -169,7 +154,7 @@ bool lw_timeline_range_line(
 		return true;
 	case 2:
 		if (!say_gpu(timeline, bar, text))
-			add(text, 0, "no memory for what its GPU did");
+			lw_timeline_add(text, 0, "no memory for what its GPU did");
 		return true;
 	case 3:
 		say_around(timeline, bar, text);

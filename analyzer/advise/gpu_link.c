@@ -9,28 +9,13 @@
 #include "analyzer/advise/gpu_span.h"
 #include "analyzer/reconstruct/nccl_words.h"
 
-enum { UNDER_WAY = 8 }; /* messages of a channel at once, at most */
-
-/* Of a counted step of @rank, mean; of the whole run where there are none. */
-static double length_ns(const struct lw_run *run, const struct lw_rank *rank)
-{
-	const struct lw_step *step;
-	double sum_ns = 0, n = 0;
-
-	lw_vec_foreach (step, &rank->steps)
-		if (!step->excluded) {
-			sum_ns += (double)(step->end_ns - step->start_ns);
-			n++;
-		}
-	return n > 0 ? sum_ns / n : (double)(run->last_ns - run->first_ns);
-}
-
 /* However much the messages overlapped, the link was in use for a good part of the step. */
 static bool is_worth(const struct lw_run *run, const struct lw_nccl_link *link)
 {
-	double used_ns = link->both.network_ns / (UNDER_WAY * link->n_channels) / link->n_steps;
+	double used_ns =
+		link->both.network_ns / (LW_NCCL_UNDER_WAY * link->n_channels) / link->n_steps;
 
-	return used_ns >= LW_GPU_WORTH_FRAC * length_ns(run, &run->ranks.at[link->from]);
+	return used_ns >= LW_GPU_WORTH_FRAC * lw_nccl_step_ns(run, &run->ranks.at[link->from]);
 }
 
 /* Nothing leaves the host there: neither NIC nor switch is to blame. */

@@ -5,10 +5,9 @@
 
 #include "analyzer/reconstruct/nccl_words.h"
 
-enum { UNDER_WAY = 8 };                /* messages of a channel at once, at most */
 static const double WORTH_FRAC = 0.02; /* of the step, as of other late ranks */
 
-static double step_ns(const struct lw_run *run, const struct lw_rank *rank)
+double lw_nccl_step_ns(const struct lw_run *run, const struct lw_rank *rank)
 {
 	const struct lw_step *step;
 	double sum_ns = 0, n = 0;
@@ -24,7 +23,7 @@ static double step_ns(const struct lw_run *run, const struct lw_rank *rank)
 /* At least, a step: messages that were under way together waited together. */
 static double waited_ns(const struct lw_nccl_link *link)
 {
-	double a_proxy = fmin(link->sent.n_messages / link->sent.n_proxies, UNDER_WAY);
+	double a_proxy = fmin(link->sent.n_messages / link->sent.n_proxies, LW_NCCL_UNDER_WAY);
 
 	return link->both.receiver_late_ns / (fmax(a_proxy, 1) * fmax(link->n_channels, 1)) /
 	       link->n_steps;
@@ -37,7 +36,7 @@ static bool is_worth(const struct lw_run *run, const struct lw_nccl_links *links
 	lw_vec_foreach (link, &links->at)
 		if (link->to == links->late && link->from == links->late_for && !link->why)
 			return waited_ns(link) >=
-			       WORTH_FRAC * step_ns(run, &run->ranks.at[links->late]);
+			       WORTH_FRAC * lw_nccl_step_ns(run, &run->ranks.at[links->late]);
 	return false;
 }
 

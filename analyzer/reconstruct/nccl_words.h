@@ -11,6 +11,11 @@
 const char *lw_nccl_slow_text(
 	const struct lw_run *run, const struct lw_nccl_links *links, char text[LW_GPU_TEXT_BYTES]);
 
+enum { LW_NCCL_UNDER_WAY = 8 }; /* messages of a channel at once, at most */
+
+/** lw_nccl_step_ns() - of a counted step of @rank, mean; of the whole run where there are none. */
+double lw_nccl_step_ns(const struct lw_run *run, const struct lw_rank *rank);
+
 /** lw_nccl_late_text() - the rank that the others' data waits for; "" = none does. Return: @text. */
 const char *lw_nccl_late_text(
 	const struct lw_run *run, const struct lw_nccl_links *links, char text[LW_GPU_TEXT_BYTES]);
